@@ -1,6 +1,7 @@
 """Matrix factorisation: ratings of items by users, explained by biases and a few factors of each.
 
-The ratings are the problem's own copies. After `__init__` nothing writes them; workers read them.
+Writers: `__init__` writes the problem's own copies of the ratings, and nothing writes them later.
+Readers: all workers. Freeing: the copies end with the problem.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from hogshare.system.lazy_attribute import once
 from hogshare.system.messages import nearest
 
 LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernels call them
-SWEEPS = 4  # over all users' and all items' biases, after which they hardly change
+SWEEPS = 4  # passes over the biases of all users and items, after which they hardly change
 FIRST_SHARE = 0.3  # size of the drawn factors' products, as a share of the residuals' size
-MOST_LINES = 1 << 32  # users, or items, that a rating's uint32 can number
+MOST_LINES = 1 << 32  # the most users, or items, that a rating's uint32 can number
 BIAS_CAUTION = 2.0  # weight of a rating's biases in the length of a step, at a pace of 1
 LARGEST = 1e150  # largest rating: its square is finite
-LINES_AT_ONCE = 4  # vectors of a run, at least
-# Least ratings of a cell, and least and most groups of users, or of items.
+LINES_AT_ONCE = 4  # vectors that a run needs, at least
+# Fewest ratings of a cell, and the fewest and the most groups of users, or of items.
 CELL_RATINGS, FEWEST_GROUPS, MOST_GROUPS = 1 << 12, 4, 64
-SLICES = 8  # of all ratings, for passes of several threads
-MIXED_ROWS = 1 << 17  # a shuffled epoch mixes the cells of fewer ratings
+SLICES = 8  # parts of all ratings, for passes of several threads
+MIXED_ROWS = 1 << 17  # with fewer ratings, a shuffled epoch mixes ratings of different cells
 CELLS_SEED = 0  # fixed, so that equal arguments always state the same problem
 
 
@@ -47,9 +48,10 @@ class FactorisationProblem(GradientProblem):
     ratings : RatingArrays
         The arrays that kernels read.
     width : int
-        Numbers of a line of the vector: factors, and a bias.
+        Length of the part of the vector that belongs to one user or one item: factors, and a bias.
     ends : ndarray of int64 or None
-        End of each cell's ratings, in the order of `in_cells`; None: there are no cells.
+        Position after the last rating of each cell, in the order of `in_cells`; None if the
+        problem has no cells.
     """
 
     releases_interpreter: ClassVar[bool] = True
@@ -61,8 +63,8 @@ class FactorisationProblem(GradientProblem):
         self.loss = loss
         self.ends = ends
         self.n_rows = len(ratings.values)
-        # in a small cell all ratings of a block belong to the same few lines: a mini-batch takes
-        # their sum as one step, which is too long
+        # in a small cell all ratings of a block belong to the same few users and items: a
+        # mini-batch takes the sum of their gradients as one step, and this step is too long
         self.keeps_neighbours = self.n_rows >= MIXED_ROWS
         self.width = ratings.n_factors + ratings.biases
         self.n_users, self.n_items = len(ratings.of_users), len(ratings.of_items)
@@ -85,14 +87,14 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def cells(self) -> CompiledPass | None:  # type: ignore[override]
-        """The pass by cells: each has the ratings of a group of items by a group of users."""
+        """The compiled pass by cells; a cell has a group of users' ratings of a group of items."""
         if self.ends is None:
             return None
         return CompiledPass(quanta.factors_quantum, self.ratings, self.ends)
 
     @property
     def nnz(self) -> int:
-        """Numbers that a pass over the ratings touches."""
+        """Number of values that a pass over the ratings touches."""
         return 2 * self.n_rows * self.width
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
@@ -125,13 +127,13 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def _slices(self) -> list[tuple[int, int]]:
-        """Parts of the ratings, as many for any number of threads, so sums have the same bits."""
+        """Return parts of the ratings; the parts, and so the sums' bits, suit any thread count."""
         return slices(self.n_rows)
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`, with mean, counts and biases of the ratings of all parts.
+        """As `GradientProblem.among`, with the mean, counts and biases of all parts' ratings.
 
-        All parts must number the same users and items.
+        All ranks must call it. All parts must number the same users and items.
         """
         own = self._copy_among(whole)
         (mean,) = own.totals(np.array([self.n_rows * self.ratings.mean]))
@@ -145,19 +147,19 @@ class FactorisationProblem(GradientProblem):
 
     @once
     def _counts(self) -> np.ndarray:
-        """Number of ratings of each line."""
+        """Number of ratings of each user and of each item."""
         of_users = np.bincount(self.ratings.users, minlength=self.n_users)
         of_items = np.bincount(self.ratings.items, minlength=self.n_items)
         return self.totals(np.concatenate([of_users, of_items]))[0]
 
     @once
     def _weighed(self) -> np.ndarray:
-        """Weight of each line's penalty, summed over its ratings."""
+        """Penalty weight of each user and each item, summed over the ratings."""
         return self._counts * np.concatenate([self.ratings.of_users, self.ratings.of_items])
 
     @property
     def _strengths(self) -> np.ndarray:
-        """Strength of the penalty on each number of a line."""
+        """Strength of the penalty on each number of a user's or an item's part of the vector."""
         ratings = self.ratings
         alphas = [ratings.alpha] * ratings.n_factors + [ratings.bias_alpha] * ratings.biases
         return np.asarray(alphas)
@@ -172,13 +174,13 @@ class FactorisationProblem(GradientProblem):
         return lines.reshape(-1)
 
     def view(self, model: Model) -> Params:
-        """Return the vector, with feasible factors."""
+        """Return the vector with feasible factors, as the users' form of the model."""
         known = params_of(model)
         average = None if known.average is None else self._feasible(known.average)
         return Params(self._feasible(known.params), known.t, average)
 
     def split(self, params: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return biases and factors of users, then of items, as views of a vector.
+        """Return the biases and factors of users, then of items, as views of a vector.
 
         Returns
         -------
@@ -194,15 +196,16 @@ class FactorisationProblem(GradientProblem):
     def start(self, seed: int = 0) -> np.ndarray:
         """Return a run's default start: biases fitted without factors, and small drawn factors.
 
-        All items' and all users' biases are fitted alternately, `SWEEPS` times, by one step of
-        Newton's method each: for squared error the shrunk mean of the residuals of the other kind.
+        The biases of all items and of all users are fitted alternately, `SWEEPS` times. Each fit is
+        one step of Newton's method. For squared error this step gives the shrunk mean of the
+        residuals without the bias that is fitted.
 
         Parameters
         ----------
         seed : int, default=0
-            Of the factors. They are normal around zero, or absolute values of such numbers if they
-            must not be negative; products of two lines have `FIRST_SHARE` of the residuals'
-            standard deviation.
+            Seed for the factors. The factors are normal numbers around zero, or the absolute values
+            of such numbers if factors must not be negative. The product of a user's and an item's
+            factors has `FIRST_SHARE` of the residuals' standard deviation.
         """
         lines = np.zeros((self.n_users + self.n_items, self.width), self.dtype)
         k = self.ratings.n_factors
@@ -232,7 +235,7 @@ class FactorisationProblem(GradientProblem):
     def _add_slopes(
         self, biases: np.ndarray, which: int, slopes: np.ndarray, curvatures: np.ndarray
     ) -> None:
-        """As `factors.bias_slopes`, for all users or for all items."""
+        """Add slopes and curvatures as `factors.bias_slopes` does, for all users or all items."""
         ends = frozen(np.array([self.n_rows])) if self.ends is None else self.ends
 
         def add(group: int) -> None:
@@ -242,7 +245,7 @@ class FactorisationProblem(GradientProblem):
 
     @once
     def residual(self) -> float:
-        """Standard deviation of the residuals of mean and biases; 1 for a logistic loss."""
+        """Standard deviation of the residuals of mean and biases; 1 for the logistic loss."""
         if self.loss == "logistic":
             return 1.0
         n_lines = self.n_users + self.n_items
@@ -260,7 +263,8 @@ class FactorisationProblem(GradientProblem):
     def unexplained(self, params: np.ndarray | None = None) -> float:
         """Return the residuals' size at a vector: root mean square of the losses' derivatives.
 
-        None: at biases alone. For a logistic loss it is an upper bound for any vector.
+        With `params` None the vector has only biases. For the logistic loss the returned value is
+        then an upper bound for any vector.
         """
         if self.loss == "logistic":
             return 0.5
@@ -271,13 +275,14 @@ class FactorisationProblem(GradientProblem):
         return math.sqrt(2.0 * loss / self.n_all)
 
     def noise_edge(self, params: np.ndarray | None = None) -> float:
-        """Return a penalty that prevents factors from explaining chance.
+        """Return a penalty at which factors do not explain chance.
 
-        The penalty subtracts `alpha` from every singular value of the matrix that factors explain.
-        For n numbers of size s at random places of a matrix the largest singular value is about
-        ``s (sqrt(a) + sqrt(b))``, with a the mean number in a row and b in a column, each row and
-        column counted as often as it is met: the largest ones decide. The size is that of the
-        residuals at a vector; None: at biases alone.
+        The penalty subtracts `alpha` from every singular value of the matrix that the factors
+        explain. Consider n numbers of size s at random places of a matrix. Their largest singular
+        value is about ``s (sqrt(a) + sqrt(b))``, where a is the mean number of entries in a row and
+        b the mean in a column. Both means count each row and column once per entry, because the
+        largest rows and columns decide. Here s is the size of the residuals at `params`; with
+        `params` None, at the biases alone.
 
         Source: Bandeira and van Handel 2016, "Sharp nonasymptotic bounds on the norm of random
         matrices", with the mean over entries in place of their largest sums of squares.
@@ -287,16 +292,16 @@ class FactorisationProblem(GradientProblem):
         return self.unexplained(params) * size_of_chance(parts)
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
-        """Return the problem with another penalty on the factors."""
+        """Return a copy of the problem with another penalty on the factors."""
         return self._with(self.ratings._replace(alpha=float(alpha)))
 
     def with_bias_pace(self, pace: float) -> FactorisationProblem:
-        """Return the problem with steps of biases that are `pace` times those of factors.
+        """Return a copy of the problem whose biases take steps `pace` times those of factors.
 
-        A factor has the unit of the root of a rating, a bias that of a rating. So the right step
-        size for factors has the unit of one over a rating, and that for biases has no unit: ratings
-        in another unit have the same fit only if the pace has the unit of a rating, as `residual`
-        has.
+        A factor has the unit of a rating's square root, and a bias has the unit of a rating. So the
+        right step size for factors has the unit of one over a rating, and the right step size for
+        biases has no unit. A fit does not depend on the ratings' unit only if the pace has the unit
+        of a rating, as `residual` has.
         """
         return self._with(self.ratings._replace(bias_pace=float(pace)))
 
@@ -306,18 +311,19 @@ class FactorisationProblem(GradientProblem):
         return float(self.totals(np.array([self._sum_of_losses(w)]))[0][0]) / self.n_all
 
     def divided(self, held: np.ndarray) -> tuple[FactorisationProblem, FactorisationProblem]:
-        """Return two problems: of the ratings that are not held out, and of those that are.
+        """Return two problems: one of the ratings that are not held out, one of the others.
 
-        Users, items, their order and the mean do not change.
+        Both have the users, the items, their order and the mean of this problem.
 
         Parameters
         ----------
         held : ndarray of bool of shape (n_rows,)
+            True for each held-out rating.
         """
         return self._part(~held), self._part(held)
 
     def _part(self, chosen: np.ndarray) -> FactorisationProblem:
-        """Return the problem of some of the ratings."""
+        """Return a problem with copies of some of the ratings."""
         ratings = self.ratings
         users, items, values = (
             frozen(one[chosen]) for one in (ratings.users, ratings.items, ratings.values)
@@ -336,17 +342,17 @@ class FactorisationProblem(GradientProblem):
         return made
 
     def _with(self, ratings: RatingArrays) -> FactorisationProblem:
-        made = copy.copy(self)  # with the fitted biases, which do not depend on these settings
+        made = copy.copy(self)  # shares the fitted biases, which do not depend on these settings
         made.ratings, made.each = ratings, self.each
         return made
 
     @property
     def sharpness(self) -> float:
-        """About the curvature of a rating's loss along its two lines, once factors explain it.
+        """Curvature, about, of a rating's loss along its user's and item's factors after a fit.
 
-        If products of two lines explain residuals of size s with k factors, the squared lengths of
-        the lines are about s sqrt(k). Biases are already fitted when a run begins: long steps,
-        which factors tolerate, would only perturb them.
+        Suppose that the products of k factors explain residuals of size s. Then the squared lengths
+        of a user's and an item's factors are about s sqrt(k). Biases are already fitted when a run
+        begins. Factors tolerate long steps, but long steps would only perturb the biases.
         """
         bound = losses.CURVATURE[losses.CODES[LOSSES[self.loss]]]
         lengths = self.residual * math.sqrt(self.ratings.n_factors)
@@ -354,9 +360,11 @@ class FactorisationProblem(GradientProblem):
         return 2.0 * bound * lengths
 
     def curvature(self) -> np.ndarray:
-        """Return each number's curvature: a rating's along its line, times the line's ratings.
+        """Return the curvature along each number of the vector.
 
-        That of a bias is multiplied by its pace, since curvature times step size is what matters.
+        The curvature of a number is the curvature of one rating's loss, times the number of ratings
+        of its user or item. For a bias it is multiplied by the pace of biases, since curvature
+        times step size is what matters.
         """
         of_line = 0.5 * self.sharpness * self._counts
         paces = np.append(
@@ -402,9 +410,9 @@ def factorisation(
         sum over ratings of loss(r, mean + b_u + c_i + p_u . q_i)
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    over the number of ratings. The penalty is a ridge: a line with any number of ratings is shrunk
-    by the same `alpha`, and the step for one of its n ratings takes alpha / n of it (as in
-    Hogwild!; Koren's takes alpha for each).
+    divided by the number of ratings. The penalty is a ridge: the same `alpha` shrinks the factors
+    of every user and item, whatever their number of ratings. For one of n ratings the step takes
+    alpha / n of the penalty (as in Hogwild!; Koren takes alpha for each rating).
 
     Parameters
     ----------
@@ -413,27 +421,29 @@ def factorisation(
     ratings : array-like of shape (n_ratings,)
         The ratings. A pair that occurs twice counts as two ratings, each with its loss.
     shape : (int, int) or None, default=None
-        Numbers of users and items; None: the largest numbers that occur, plus one.
+        Number of users and number of items; None: the largest numbers that occur, plus one.
     n_factors : int, default=8
-        Numbers of p_u and of q_i; 0: biases alone.
+        Number of factors in each p_u and q_i; 0: biases alone.
     biases : bool, default=True
-        Whether there are a mean (of all ratings, which is not fitted), b and c. Otherwise the
-        prediction is p_u . q_i.
+        Whether the model has biases b and c, and a mean, which is the mean of all ratings and is
+        not fitted. Without biases the prediction is p_u . q_i.
     loss : {"squared_error", "logistic"}, default="squared_error"
-        ``(r - z)^2 / 2``, or ``log(1 + exp(z)) - r z`` for ratings from 0 to 1.
+        "squared_error": ``(r - z)^2 / 2``. "logistic": ``log(1 + exp(z)) - r z``, for ratings from
+        0 to 1. Here z is the prediction.
     alpha, bias_alpha : float, default=1.0
-        Strengths of the penalties on factors and biases. Below ``problem.noise_edge()`` factors
-        explain chance, too.
+        Strength of the penalty on factors, and on biases. With an `alpha` below
+        ``problem.noise_edge()`` the factors also explain chance.
     nonnegative : bool, default=False
         Whether the factors (not the biases) must be at least 0.
     dtype : dtype, default=float32
-        Of the vector: float32 or float64.
+        Type of the vector: float32 or float64.
 
     Returns
     -------
     FactorisationProblem
-        ``report.model.params`` is a vector with a line for each user, then for each item: the
-        factors, and last the bias. ``problem.split(params)`` returns its parts.
+        ``report.model.params`` is a vector with a part for each user, then for each item. A part
+        has the factors, and last the bias. ``problem.split(params)`` returns the biases and the
+        factors.
 
     Raises
     ------
@@ -443,12 +453,13 @@ def factorisation(
 
     Notes
     -----
-    With plain `SGD()` steps are taken rating by rating, in a compiled pass
-    (`GradientProblem.advance`); with mini-batches or a rule of your own, by gradients of blocks. On
-    one vector without locks (``Shared(exchange=None)``) this is Hogwild!'s own application. The
-    ratings are copied, in tiles of a few users and a few items: two workers seldom write the same
-    line, and the lines of a block fit into the caches. A shuffled epoch draws the order of blocks,
-    and of the ratings in each. Factors are drawn; ``start=problem.start(seed)`` draws others.
+    Plain `SGD()` takes a step for each rating, in a compiled pass (`GradientProblem.advance`).
+    Mini-batches and your own rules use gradients of blocks. On one vector without locks
+    (``Shared(exchange=None)``) this is Hogwild!'s own application. The ratings are copied into
+    tiles of a few users and a few items: two workers seldom write the factors of the same user or
+    item, and the factors of a block fit into the caches. A shuffled epoch draws the order of the
+    blocks, and the order of the ratings in each block. The initial factors are drawn;
+    ``start=problem.start(seed)`` draws others.
 
     Examples
     --------
@@ -489,7 +500,7 @@ class FactorisationForm(NamedTuple):
 
 
 def checked_form(form: FactorisationForm, dtype: Any) -> FactorisationForm:
-    """Return a form as plain numbers; refuse an invalid form or type of the vector.
+    """Return a form with plain numbers; refuse an invalid form or an invalid type of the vector.
 
     Raises
     ------
@@ -517,12 +528,13 @@ def build(
     seed: int = CELLS_SEED,
     each: Each = map,
 ) -> FactorisationProblem:
-    """Make the problem of ratings that have been checked.
+    """Make the problem of checked ratings.
 
-    counts : numbers of ratings of each user and of each item, among which a line's penalty is
-        divided: larger than those of `users` and `items` if earlier ratings count too
-    mean : of the predictions
-    seed : of the order of the ratings
+    counts : number of ratings of each user, and of each item. The penalty of a user or item is
+        divided among them. They exceed the counts in `users` and `items` if earlier ratings count
+        too
+    mean : mean that the predictions add
+    seed : seed for the order of the ratings
     each : see `FactorisationProblem`
     """
     n_lines = sum(map(len, counts))
@@ -555,11 +567,11 @@ def build(
 
 
 def size_of_chance(counts: Sequence[np.ndarray]) -> float:
-    """Return the largest singular value of noise at the rated places, for noise of size 1.
+    """Return the largest singular value of noise of size 1 at the rated places.
 
     See `FactorisationProblem.noise_edge`.
 
-    counts : numbers of ratings of each user and of each item
+    counts : number of ratings of each user, and of each item
     """
     n = max(1, int(counts[0].sum()))
     return sum(math.sqrt(float(np.square(part).sum()) / n) for part in counts)
@@ -610,7 +622,7 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
 def checked_lines(
     users: Any, items: Any, n_ratings: int, shape: tuple[int, int] | None
 ) -> list[tuple[np.ndarray, int]]:
-    """Check each rating's user and item; return them with the numbers of users and items."""
+    """Check each rating's user and item; return them, each with its number of users or items."""
     if shape is not None:
         if len(ranges.several(shape=shape)) != 2:
             raise ValueError(f"shape must be the numbers of users and of items; got {shape!r}.")
@@ -661,9 +673,10 @@ def in_cells(
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
     """Order ratings cell by cell, so that neighbours belong to few users and few items.
 
-    Users and items are cut into groups with about as many ratings each, of lines drawn at random. A
-    pair of groups is a cell. Cells follow each other along diagonals, so that neighbouring cells
-    have no line in common (`hogshare.kernels.schedule.grid_quanta`). Within a cell ratings are in a
+    Users and items are drawn at random into groups with about the same number of ratings. A cell
+    has the ratings of one group of items by one group of users. Cells follow each other along
+    diagonals. Neighbouring cells therefore have no user and no item in common
+    (`hogshare.kernels.schedule.grid_quanta`). Within a cell the ratings are in a random order.
     random order.
 
     Parameters
@@ -675,10 +688,10 @@ def in_cells(
     -------
     users, items, values : ndarrays of uint32, uint32 and the type of `values`
     ends : ndarray of int64
-        End of each cell.
+        Position after the last rating of each cell.
     """
     n, rng = len(values), np.random.default_rng(seed)
-    # an even number: two workers that take cells alternately then each have the same users in all
+    # an even number: two workers that take cells alternately then each stay with their own users
     n_groups = 2 * int(math.sqrt(n / CELL_RATINGS) / 2.0)
     n_groups = max(FEWEST_GROUPS, min(MOST_GROUPS, n_groups))
     groups = tuple(groups_of(count, n_groups, rng) for count in counts)
@@ -693,7 +706,7 @@ def in_cells(
     list(each(count, range(len(parts))))
     of_cells = counted.sum(axis=0)
     ends = np.cumsum(of_cells)
-    # a cell has the ratings of the first part first, then those of the second, and so on
+    # a cell has the ratings of the first slice first, then those of the second, and so on
     places = np.cumsum(counted, axis=0) - counted + (ends - of_cells)
     out = np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, values.dtype)
 
@@ -711,9 +724,9 @@ def in_cells(
 
 
 def groups_of(counts: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a group for each line, so that all groups have about as many ratings.
+    """Draw a group for each user or item; all groups have about the same number of ratings.
 
-    counts : number of ratings of each line
+    counts : number of ratings of each user, or of each item
     """
     drawn = rng.permutation(len(counts))
     before = np.cumsum(counts[drawn])
@@ -723,5 +736,5 @@ def groups_of(counts: np.ndarray, n_groups: int, rng: np.random.Generator) -> np
 
 
 def slices(n: int) -> list[tuple[int, int]]:
-    """Return begin and end of parts of `n` ratings, for passes that run in parallel."""
+    """Return begin and end of each part of `n` ratings, for passes that run in parallel."""
     return [(n * k // SLICES, n * (k + 1) // SLICES) for k in range(SLICES)]

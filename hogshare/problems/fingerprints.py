@@ -11,11 +11,11 @@ from hogshare.kernels.rows.sums import sum_by_place
 from hogshare.system.interrupts import errstate
 
 DIGITS = "by place"  # name of the method: digits of different methods cannot be compared
-AT_ONCE = 1 << 26  # words of one call; Ctrl-C is handled between two calls
+AT_ONCE = 1 << 26  # 64-bit words that one call reads; Ctrl-C is handled between two calls
 
 
 def digits(*arrays: np.ndarray) -> str:
-    """Return digits that depend on every bit and its place, by one pass over the memory."""
+    """Return digits that depend on every bit of the arrays and its place; read memory once."""
     return digits_of((np.shape(array), sum_of(array)) for array in arrays)
 
 
@@ -26,7 +26,7 @@ def sum_of(array: np.ndarray, first: int = 0) -> int:
     if words.itemsize < 4:
         words = words.astype(np.uint32)
     total = 0
-    with errstate(over="ignore"):  # sums are modulo 2**64, also where they are plain Python
+    with errstate(over="ignore"):  # sums are modulo 2**64, also in plain Python
         for k in range(0, len(words), AT_ONCE):
             total += int(sum_by_place(words[k : k + AT_ONCE], np.uint64(first + k)))
     return total % 2**64

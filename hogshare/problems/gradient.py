@@ -1,9 +1,9 @@
 """Problems whose gradient is computed by a function, a block of rows at a time.
 
-The engine knows the rows of a linear problem and steps through them in a kernel. For any other
-problem it knows only the number of rows, and requests the gradient of some of them. Such a problem
-derives from `GradientProblem` and must define `n_rows`, `n_params` and `gradient`; everything else
-has a default.
+Kernels step through the rows of a linear problem. For any other problem the engine knows only the
+number of rows, and requests the gradient of some of them. Such a problem derives from
+`GradientProblem` and must define `n_rows`, `n_params` and `gradient`. All other attributes and
+methods have defaults.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from hogshare.system import ranges
 from hogshare.system.lazy_attribute import once
 
 SAMPLE_ROWS = 64  # rows with which a gradient is tried
-SAMPLE_STEPS = 1024  # the same for a pass, whose call takes longer than its rows
+SAMPLE_STEPS = 1024  # rows with which a pass is tried: its call takes longer than its rows
 LONG_SECONDS = 1.0  # a longer call is not repeated to time it
 PASS_ROWS = 1024  # rows whose gradients are summed in one call of a pass over all rows
-NOBODY = -1  # in place of a worker's number: not a worker
+NOBODY = -1  # in place of a worker's number: the caller is not a worker
 GUARD = 8  # numbers before and after `out` that must not be written
 
 
@@ -40,13 +40,13 @@ class BlockClaim(NamedTuple):
     Attributes
     ----------
     epoch, block : int
-        Of the run, and of the epoch.
+        Number of the epoch in the run, and of the block in the epoch.
     site : int
-        Number of the first worker that shares this memory: blocks are counted by site.
+        Number of the first worker that shares this memory. Each site counts its own blocks.
     rows_before : int
         Number of rows before the block in the run's order.
     n_workers : int
-        Workers of the run, on all sites.
+        Number of workers of the run, on all sites.
     """
 
     epoch: int
@@ -57,12 +57,12 @@ class BlockClaim(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """All rows, of which a process's rows are a part.
+    """All rows of a problem whose rows are divided among processes.
 
     Attributes
     ----------
     n_rows : int
-        Of all parts.
+        Number of rows of all parts.
     add : callable
         ``add(numbers)`` returns the sum of the vectors of all processes, with the same bits in
         each; every process that has a part must call it.
@@ -105,11 +105,11 @@ class GradientProblem:
     Attributes
     ----------
     n_rows : int
-        Terms of the sum.
+        Number of terms of the sum.
     n_params : int
-        Numbers of the vector.
+        Length of the vector.
     dtype : dtype, default=float64
-        Of the vector: float32 or float64.
+        Type of the vector: float32 or float64.
 
     Examples
     --------
@@ -140,27 +140,27 @@ class GradientProblem:
     is_regression: ClassVar[bool] = True
     divisors: ClassVar[None] = None
 
-    # the default step size; and whether `gradient` returns complete steps, so that another step
-    # size, or another rule's step, is refused
+    # the default step size; and whether `gradient` returns complete steps: another step size and
+    # the step of another rule are then refused
     eta0: ClassVar[float] = 0.01
     has_steps: ClassVar[bool] = False
     # whether blocks of neighbouring rows must not be mixed: a shuffled epoch then draws the order
     # of the blocks, and of the rows in each
     keeps_neighbours: bool = False
-    # whether workers' gradients are the mean over the rows, by which a step then is, not the sum;
-    # evaluations always receive sums
+    # whether a worker's gradient is the mean over the rows (a step then uses this mean) or their
+    # sum; evaluations always receive sums
     by_mean: bool = False
-    # whether the gradient of some rows is the sum of those of any parts of them; not if rows depend
-    # on each other, as in a batch normalisation in training
+    # whether the gradient of some rows is the sum of the gradients of any parts of them; False if
+    # rows depend on each other, as in a batch normalisation in training
     is_separable: bool = True
     # whether `trainer` returns an object that takes the steps of many mini-batches in a call
     trains: bool = False
-    # the pass over rows that are ordered by cells; None if they are not
+    # the pass over rows that are ordered by cells; None if rows are not ordered by cells
     cells: CompiledPass | None = None
-    # the whole of which this is a part, if other processes have more rows
+    # all rows, if other processes have more rows of this problem
     _whole: Whole | None = None
-    # whether `gradient` writes all of `out` and nothing else, and its value is not finite if a
-    # number of `out` is not, so that no check is needed
+    # whether `gradient` writes all of `out` and nothing else, and returns a value that is not
+    # finite whenever a number of `out` is not finite: then no check is needed
     overwrites: ClassVar[bool] = False
 
     def gradient(
@@ -181,7 +181,7 @@ class GradientProblem:
         Returns
         -------
         float, or (float, ndarray of int)
-            The sum of the rows' losses; and, if only a few numbers of `out` have been written,
+            The sum of the rows' losses. If the call has written only a few numbers of `out`, also
             their places, each once.
         """
         raise NotImplementedError
@@ -221,7 +221,7 @@ class GradientProblem:
         return 0.0
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
-        """Return the share of some rows in a mini-batch's weight; by default by their number."""
+        """Return the weight of some rows in a mini-batch; by default their share of its rows."""
         return len(rows) / len(batch)
 
     def for_worker(self, me: int) -> Callable[..., Any]:
@@ -242,12 +242,12 @@ class GradientProblem:
         return self.gradient
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take a step for each of some rows, one after another, in place: optional.
+        """Take a step for each of some rows in place, one after another; optional.
 
-        If a row touches few numbers of the vector, one step by the gradient of many rows is worse
-        than a step for each row, and most of the cost of a call is not for its rows. A problem that
-        defines this method is stepped by it if the steps are those of plain `SGD()`; with
-        mini-batches, averages or another rule its `gradient` is used.
+        Suppose that a row touches few numbers of the vector. Then one step by the gradient of many
+        rows is worse than a step for each row, and most of the cost of a call is not spent on its
+        rows. If a problem defines this method, plain `SGD()` uses it. Mini-batches, averages and
+        other rules use `gradient`.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class GradientProblem:
             The point, changed in place: for each row ``w -= eta * (the gradient of f_r at w)``. On
             one vector without locks other workers write it meanwhile.
         rows : ndarray of int64
-            Numbers of the rows, in order; it must not be written.
+            Numbers of the rows, in the order of the steps; it must not be written.
         eta : float
             Step size.
 
@@ -272,7 +272,7 @@ class GradientProblem:
 
     @property
     def has_pass(self) -> bool:
-        """Whether it has an `advance`."""
+        """Whether the problem defines `advance`."""
         return type(self).advance is not GradientProblem.advance
 
     def for_process(self) -> GradientProblem:
@@ -287,7 +287,7 @@ class GradientProblem:
     def releases_interpreter(self) -> bool:
         """Whether `gradient` releases the interpreter, so that threads suffice for workers.
 
-        By default the ``nogil`` option of a function compiled by Numba.
+        By default this is the ``nogil`` option of a function compiled by Numba.
         """
         options = getattr(self.gradient, "targetoptions", None)
         return isinstance(options, Mapping) and bool(options.get("nogil"))
@@ -300,8 +300,8 @@ class GradientProblem:
     def seconds_of_a_row(self, start: np.ndarray) -> float:
         """Try the gradient with a few rows at a start, and return the seconds that a row takes.
 
-        If the problem has a pass, try that with more rows and a step size of zero. Of two calls the
-        second counts: the first may compile.
+        If the problem has a pass, the pass is tried instead, with more rows and a step size of
+        zero. The second of two calls counts, because the first may compile.
 
         Raises
         ------
@@ -323,7 +323,7 @@ class GradientProblem:
 
     @once
     def row_seconds(self) -> float:
-        """Seconds of a row's part of a step, as `seconds_of_a_row` measures it at the start."""
+        """Seconds that a step spends on a row, as `seconds_of_a_row` measures them at the start."""
         return self.seconds_of_a_row(self.start())
 
     # -- passes over all rows --------------------------------------------------------------------
@@ -353,19 +353,19 @@ class GradientProblem:
 
     @property
     def n_all(self) -> int:
-        """Number of rows over which the objective is a mean: all rows, also for a part of them."""
+        """Number of rows over which the objective is a mean: the rows of all parts."""
         return self.n_rows if self._whole is None else self._whole.n_rows
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """Sum arrays over all parts of the rows; if there is one part, return them."""
+        """Return the sums of arrays over all parts of the rows; all ranks must call it."""
         if self._whole is None:
             return list(numbers)
         return added_up(self._whole.add, numbers)
 
     def among(self, whole: Whole) -> GradientProblem:
-        """Return this problem as a part of one whose other rows other processes have.
+        """Return a copy of this problem as one part of a problem whose rows processes divide.
 
-        An overridden `objective` must be a mean over rows plus a penalty.
+        All ranks must call it. An overridden `objective` must be a mean over rows plus a penalty.
         """
         own = self._copy_among(whole)
         if type(self).objective is not GradientProblem.objective:
@@ -389,17 +389,17 @@ class GradientProblem:
 
     @property
     def n_features(self) -> int:
-        """Numbers of the vector."""
+        """Length of the vector."""
         return self.n_params
 
     @property
     def nnz(self) -> int:
-        """Numbers that a pass over the rows touches, for estimates."""
+        """Number of values that a pass over the rows touches, for estimates."""
         return self.n_rows * self.n_params
 
     @once
     def rows(self) -> RowArrays:
-        """No rows for kernels."""
+        """Empty row arrays: kernels have no rows of this problem."""
         nothing = frozen(np.empty(0, self.dtype))
         no_places = frozen(np.empty(0, np.uint32)), frozen(np.zeros(1, np.int64))
         return RowArrays(nothing, *no_places, 1, nothing, nothing)
@@ -430,9 +430,10 @@ class GradientProblem:
         }
 
     def identity(self) -> dict[str, Any]:
-        """Return the problem's identity for checkpoints: equal problems have equal ones.
+        """Return the problem's identity for checkpoints; equal problems have equal identities.
 
-        A function cannot be compared; its result for a few rows can, to six digits.
+        Functions cannot be compared. So the gradient's result for a few rows is compared, to six
+        digits.
         """
         call = GradientCaller(self)
         rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
@@ -442,9 +443,9 @@ class GradientProblem:
         return {**self.facts(), "first loss and gradient": result}
 
     def shard(self) -> Shard | None:
-        """Return the rows as a shard, if several processes have parts of them (MPI's ranks).
+        """Return the rows as a shard, if several processes (MPI's ranks) have parts of them.
 
-        By default None: the engine does not know where a problem stores its rows.
+        By default return None: the engine does not know where a problem stores its rows.
         """
         return None
 
@@ -456,9 +457,9 @@ class GradientProblem:
         Parameters
         ----------
         facts : sequence of dict
-            Of all shards, in order.
+            The facts of all shards, in the order of the ranks.
         arrays : dict of str to ndarray
-            Arrays of all shards, end to end, read-only.
+            The arrays of all shards, concatenated, read-only.
         """
         raise NotImplementedError
 
@@ -468,7 +469,7 @@ class GradientProblem:
         Parameters
         ----------
         start : Params, ndarray of shape (n_params,), or None
-            None: the problem's own.
+            Start in the users' form; None: the problem's own start.
 
         Raises
         ------
@@ -505,7 +506,7 @@ class GradientProblem:
         )
 
     def view(self, model: Model) -> Params:
-        """Return an engine's model in the users' form."""
+        """Return a model of the engine in the users' form."""
         return params_of(model)
 
     def objective_at(self, model: Model | Params) -> float:
@@ -523,9 +524,9 @@ class GradientProblem:
 
 
 class GradientCaller:
-    """Calls a problem's gradient with memory of its own, and checks the result.
+    """Call a problem's gradient with memory of its own, and check the result.
 
-    gradient : the function to call instead: the same gradient in a wrapper
+    gradient : a wrapper of the same gradient, to call instead
     """
 
     def __init__(
@@ -545,7 +546,7 @@ class GradientCaller:
         self._written: np.ndarray | None = None  # places of the last result; None: any
 
     def __call__(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray | None]:
-        """Return the sum of the rows' losses, and the written places of `out`, or None for all."""
+        """Return the sum of the rows' losses and the written places of `out`; None: all places."""
         out = self.out
         if self.problem.overwrites:
             return self._finite(self.gradient(w, rows, out), rows, w), None
@@ -589,12 +590,12 @@ class GradientCaller:
     def descend(
         self, w: np.ndarray, rows: np.ndarray, moved: np.ndarray, descent: tuple[Any, ...]
     ) -> float:
-        """Have the gradient of some rows take a step; return the sum of their losses.
+        """Take a step by the gradient of some rows in one call; return the sum of their losses.
 
         moved : shape (n_params,), the same memory as `w`, but writable
         descent : the rule's numbers for its step
 
-        Raises NotFinite; then no step has been taken.
+        Raises NotFinite. In this case no step has been taken.
         """
         loss = self.gradient.descend(w, rows, self.out, moved, descent)  # type: ignore[attr-defined]
         return self._finite(loss, rows, w)
@@ -605,9 +606,10 @@ class GradientCaller:
         return loss
 
     def part(self, w: np.ndarray, rows: np.ndarray, share: float, out: np.ndarray) -> float:
-        """Overwrite `out` with the part of some rows in a mini-batch's gradient; return the loss.
+        """Write the contribution of some rows to a mini-batch's gradient; return the loss.
 
-        The parts add up to the mini-batch's gradient: the sum over its rows, or their mean.
+        `out` is overwritten. The contributions of all parts add up to the mini-batch's gradient:
+        the sum over its rows, or their mean.
         """
         of_part = getattr(self.gradient, "part", None)
         if of_part is not None:
@@ -673,10 +675,10 @@ class GradientCaller:
 
 
 class Stepper:
-    """Calls a problem's pass, and checks the result.
+    """Call a problem's pass, and check the result.
 
-    problem : must have a pass
-    advance : the function to call instead: the same pass in a wrapper
+    problem : a problem with a pass
+    advance : a wrapper of the same pass, to call instead
     """
 
     def __init__(self, problem: GradientProblem, advance: Callable[..., Any] | None = None) -> None:
@@ -706,7 +708,7 @@ class Stepper:
 
 
 def _one_pass(problem: GradientProblem, w: np.ndarray) -> Callable[[np.ndarray], float]:
-    """Return a pass over some rows that does not change the vector."""
+    """Return a function that runs a pass over some rows without changing the vector."""
     step, mine = Stepper(problem), w.copy()
     return lambda rows: step(mine, rows, 0.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-LINE_BYTES = 64  # of a cache line, to which the longest vectors are aligned
+LINE_BYTES = 64  # length of a cache line, to which the longest vectors are aligned
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 
 
@@ -22,7 +22,7 @@ def line_zeros(n: int, kind: np.dtype) -> np.ndarray:
 def frozen(array: np.ndarray) -> np.ndarray:
     """Return a read-only, aligned, contiguous view (a copy only if the layout requires it).
 
-    So one compiled kernel serves writable and read-only arrays.
+    One compiled kernel then serves writable and read-only arrays.
     """
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.require(array, requirements=["C", "A"])
@@ -32,21 +32,21 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def sealed(array: np.ndarray) -> np.ndarray:
-    """As `frozen`, for user code, which cannot make the view writable."""
+    """Return a view like `frozen`, for user code, which cannot make the view writable."""
     array = np.require(array, requirements=["C", "A"])
     # NumPy lets code make a view of an array writable, but not one of a read-only buffer
     return np.asarray(array.data.toreadonly())
 
 
 def n_masked(array: Any) -> int:
-    """Return how many values of a masked array are masked; 0 for other things."""
+    """Return how many values of a masked array are masked; 0 for any other object."""
     if not isinstance(array, np.ma.MaskedArray):
         return 0
     return int(np.count_nonzero(np.ma.getmaskarray(array)))
 
 
 def require_unmasked(name: str, array: Any) -> None:
-    """Refuse masked values: conversions by NumPy and scikit-learn use the values under the mask.
+    """Refuse masked values, because NumPy and scikit-learn would use the values under the mask.
 
     Raises ValueError, with the number of masked values.
     """
@@ -60,7 +60,7 @@ def require_unmasked(name: str, array: Any) -> None:
 def added_up(add: Callable[[np.ndarray], np.ndarray], numbers: Sequence[Any]) -> list[np.ndarray]:
     """Sum several arrays over several processes by one call of `add`.
 
-    add : sums a float64 vector over the processes
+    add : function that returns the sum of a float64 vector over the processes; all must call it
     """
     flat = [np.asarray(array, np.float64).reshape(-1) for array in numbers]
     ends = np.cumsum([len(array) for array in flat])
@@ -69,10 +69,10 @@ def added_up(add: Callable[[np.ndarray], np.ndarray], numbers: Sequence[Any]) ->
 
 
 def canonical(X: Any) -> Any:
-    """Return a sparse matrix with each entry stored once and in order; other things unchanged.
+    """Return a sparse matrix with each entry stored once and in order; other objects unchanged.
 
-    SciPy does this in place for every minimum or maximum, in the caller's arrays, which may be
-    read-only. So code that needs these gets a copy.
+    SciPy sorts and merges entries in place for every minimum or maximum, in the caller's arrays,
+    which may be read-only. So code that needs a minimum or maximum gets a copy.
     """
     if not sp.issparse(X) or getattr(X, "has_canonical_format", True):
         return X

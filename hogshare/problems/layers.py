@@ -1,7 +1,7 @@
 """Layers of a network: the users' descriptions, and the table of numbers that kernels read.
 
-An image is a row of numbers in the order height, width, channels (NHWC). The filters of a
-convolution have the same order: float [size, size, channels, filters].
+An image is a row of numbers in the order height, width, channels (NHWC). A convolution's filters
+are float [size, size, channels, filters].
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hogshare.kernels.networks.tiles import TALLEST, VECTOR_BYTES, padded
 from hogshare.system import ranges
 from hogshare.system.messages import nearest
 
-STRIP_BYTES = 1 << 17  # of a dense layer's derivatives that are computed at once and stay in L2
+STRIP_BYTES = 1 << 17  # a dense layer's derivatives that are computed at once and stay in L2
 POOLS = {"max": network_gradient.LARGEST, "average": network_gradient.MEAN}
 
 
@@ -35,13 +35,14 @@ def activation_refused(activation: object) -> str:
 
 @dataclass(frozen=True)
 class Dense:
-    """Units that are each connected to all numbers before them.
+    """Units that are each connected to all inputs.
 
     Parameters
     ----------
     units : int
+        Number of units.
     activation : {"relu", "tanh", "logistic", "identity"}, default=None
-        None: the network's.
+        None: the network's activation.
     """
 
     units: int
@@ -52,7 +53,7 @@ class Dense:
         _store_activation(self)
 
     def add_to(self, plan: LayerPlan) -> None:
-        """Append it to a network's layers."""
+        """Append this layer to a network's layers."""
         n_in = plan.n_now
         plan.add(network_gradient.DENSE, (n_in, self.units), self.activation, (n_in, self.units))
         plan.image = None
@@ -60,7 +61,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Convolution:
-    """Filters that each see a square window of an image, at every place.
+    """Filters that are each applied to a square window of an image, at every place.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class Convolution:
     padding : int, default=0
         Zeros beyond each border.
     activation : {"relu", "tanh", "logistic", "identity"}, default=None
-        None: the network's.
+        None: the network's activation.
     """
 
     filters: int
@@ -94,7 +95,7 @@ class Convolution:
         _store_activation(self)
 
     def add_to(self, plan: LayerPlan) -> None:
-        """Append it to a network's layers."""
+        """Append this layer to a network's layers."""
         height, width, channels = plan.take_image("Convolution")
         down, across = (
             (extent + 2 * self.padding - self.size) // self.stride + 1 for extent in (height, width)
@@ -115,9 +116,9 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Pooling:
-    """The largest number of each square window of an image, or their mean, channel by channel.
+    """The largest number or the mean of each square window of an image, channel by channel.
 
-    Every window begins within the image and is cut at its border, as in Caffe.
+    Every window begins within the image and is cut at the image's border, as in Caffe.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ class Pooling:
             )
 
     def add_to(self, plan: LayerPlan) -> None:
-        """Append it to a network's layers."""
+        """Append this layer to a network's layers."""
         height, width, channels = plan.take_image("Pooling")
         stride = self.size if self.stride is None else self.stride
         if self.size > min(height, width):
@@ -165,7 +166,7 @@ def _windows(extent: int, size: int, stride: int) -> int:
 
 @dataclass(frozen=True)
 class LocalResponse:
-    """Each number divided by a power of the squares around it, within its channel.
+    """Each number divided by a power of the sum of squares around it, within its channel.
 
     ``x / (k + alpha / size^2 * sum of the squares in the window around x)^beta``: Caffe's local
     response normalisation of the kind WITHIN_CHANNEL.
@@ -191,7 +192,7 @@ class LocalResponse:
         ranges.positive(k=self.k)
 
     def add_to(self, plan: LayerPlan) -> None:
-        """Append it to a network's layers."""
+        """Append this layer to a network's layers."""
         image = height, width, channels = plan.take_image("LocalResponse")
         n = height * width * channels
         shape = (*image, *image, self.size, 1, self.size // 2)
@@ -204,12 +205,12 @@ Layer = Dense | Convolution | Pooling | LocalResponse
 
 @dataclass(frozen=True)
 class Layout:
-    """A worker's memory for a network.
+    """The layout of a worker's memory for a network.
 
     net : the network's layout for kernels
-    places : of its convolutions; None if no layer takes images
-    n_marks : marks of a row
-    n_scratch : numbers of scratch, independent of the number of rows
+    places : offsets of its convolutions; None if no layer takes images
+    n_marks : number of marks of a row
+    n_scratch : length of the scratch memory, independent of the number of rows
     """
 
     net: network_gradient.NetworkLayout
@@ -220,11 +221,11 @@ class Layout:
 
 @dataclass
 class LayerPlan:
-    """Layers one after another, as they are added.
+    """A plan to which layers are added one after another.
 
-    n_now : numbers of a row in the last layer's output
+    n_now : length of a row in the last layer's output
     image : height, width and channels of that output; None if it is not an image
-    activation : of layers without their own
+    activation : activation of layers without their own
     """
 
     n_now: int
@@ -236,7 +237,7 @@ class LayerPlan:
     n_params: int = 0
 
     def take_image(self, who: str) -> tuple[int, int, int]:
-        """Return the shape of the next layer's input image; refuse an input that is none."""
+        """Return the shape of the next layer's input image; refuse an input that is not one."""
         if self.image is None:
             raise ValueError(
                 f"A {who} needs an image before it: pass X of shape (rows, height, width, "
@@ -255,8 +256,9 @@ class LayerPlan:
         """Append a layer.
 
         kind : one of the codes of `hogshare.kernels.networks.network_gradient`
-        ends : numbers of a row in its input and in its output
-        coefs : shape of its coefficients, with a bias for each of the last axis; None: it has none
+        ends : length of a row in its input and in its output
+        coefs : shape of its coefficients, with a bias for each index of the last axis; None: the
+            layer has no coefficients
         """
         n_in, n_out = ends
         first = self.n_params
@@ -273,7 +275,7 @@ class LayerPlan:
     def table(self, in_place: bool, itemsize: int) -> np.ndarray:
         """Return the table for kernels, once all layers are added, without places and scratch.
 
-        in_place : whether the rows are read where they are, not from a worker's memory
+        in_place : whether kernels read the rows at their place, without a copy in a worker's memory
         """
         known = np.array(self.rows, np.int64)
         table = np.zeros((len(known), network_gradient.COLUMNS), np.int64)
@@ -326,7 +328,7 @@ def _before(counts: np.ndarray) -> np.ndarray:
 
 
 def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
-    """Return offsets: of windows in a bordered image, of numbers in a window, and along a line."""
+    """Return offsets: of windows in a bordered image, in a window, and along a window's line."""
     _, wide, channels, down, across, filters, size, stride, padding = layer[
         network_gradient.SHAPE : network_gradient.WIDTH
     ]
@@ -338,9 +340,9 @@ def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
 
 
 class _Scratch:
-    """Regions of memory one after another, each of whole vectors plus one.
+    """Regions of memory one after another, each of whole vectors plus one vector.
 
-    end : of the last region, in numbers
+    end : end of the last region, counted in numbers
     """
 
     def __init__(self, itemsize: int) -> None:
@@ -348,13 +350,13 @@ class _Scratch:
         self.end = 0
 
     def take(self, n: int) -> int:
-        """Reserve a region of n numbers; return where it begins."""
+        """Reserve a region for n numbers; return its first place."""
         begin = self.end
         self.end += padded(int(n), self.itemsize) + VECTOR_BYTES // self.itemsize
         return begin
 
     def add_filters(self, layer: np.ndarray, goes_back: bool) -> None:
-        """Reserve memory for a convolution's filters, derivatives, and filters by columns."""
+        """Reserve memory for a convolution's filters, their derivatives, and filters by columns."""
         channels, filters, size = (int(layer[network_gradient.SHAPE + k]) for k in (2, 5, 6))
         n = (size * size * channels + 1) * padded(filters, self.itemsize)
         layer[network_gradient.FILTERS], layer[network_gradient.SLOPES] = self.take(n), self.take(n)
@@ -366,10 +368,10 @@ class _Scratch:
     def regions(
         self, images: np.ndarray, largest: int, dense: np.ndarray, goes_back: bool
     ) -> np.ndarray:
-        """Reserve all other regions; return where they begin.
+        """Reserve all other regions; return their first places.
 
-        images, dense : the layers of either kind
-        largest : numbers of the largest image
+        images, dense : the layers of each of these kinds
+        largest : length of the largest image
         goes_back : whether the first dense layer passes derivatives to a layer before it
         """
         sums = bordered = line = 0

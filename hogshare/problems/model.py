@@ -31,8 +31,8 @@ class Model:
     memory : ndarray of shape (n_rows, n_columns), mapping of str to ndarray, or None
         Memory of `SAGA` and `SDCA`: for every row of the problem the derivative of its loss at its
         last visit (SDCA's dual variables with the opposite sign). A run that starts from the model
-        on the same rows continues with it. For a problem by a gradient the rule's state of each
-        worker, by name.
+        on the same rows continues with this memory. For a problem with a gradient function, the
+        memory is the rule's state of each worker, by name.
 
     Examples
     --------
@@ -68,9 +68,9 @@ class Model:
 class Handed(Model):
     """A start that a run may write: it continues in these arrays, which become its model.
 
-    For an estimator's own model: `partial_fit` would otherwise copy all of it to change a little.
-    The arrays satisfy `in_place`: they have the rows' dtype, and `coef` and `average_coef` are
-    ordered in memory as in the engine, feature by feature.
+    An estimator starts from its own model in this way: otherwise `partial_fit` would copy all of it
+    to change a little. The arrays satisfy `in_place`: they have the rows' dtype, and `coef` and
+    `average_coef` are ordered in memory as in the engine, feature by feature.
     """
 
 
@@ -85,14 +85,14 @@ def as_coef(vector: np.ndarray, n_columns: int) -> np.ndarray:
 
 
 def in_place(coef: np.ndarray, dtype: np.dtype) -> bool:
-    """Return whether a run on rows of that dtype can continue in these coefficients' memory."""
+    """Return whether a run on rows of type `dtype` can continue in these coefficients' memory."""
     flags = coef.T.flags
     usable = flags.c_contiguous and flags.writeable and flags.aligned
     return type(coef) is np.ndarray and coef.dtype == dtype and usable
 
 
 def sum_of_squares(part: np.ndarray) -> float:
-    """Sum the squares of a part of a model, without a copy if it is one vector in memory."""
+    """Sum the squares of a part of a model, without a copy if the part is contiguous in memory."""
     if type(part) is not np.ndarray or part.dtype not in FLOATS:
         return float(np.square(part, dtype=np.float64).sum())
     return float(squares(frozen(columns_last(part))))
@@ -104,7 +104,7 @@ def _is_finite(part: np.ndarray) -> bool:
 
 
 def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
-    """Shrink every coefficient towards zero: this maps the dual rule's vector to its model."""
+    """Shrink every coefficient towards zero; this maps the dual rule's vector to its model."""
     if threshold == 0.0:
         return coef
     sizes = np.maximum(np.abs(coef) - coef.dtype.type(threshold), 0.0)

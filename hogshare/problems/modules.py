@@ -1,9 +1,10 @@
 """Modules of torch as problems: their parameters as one vector, their gradients by autograd.
 
-Each worker writes only its own replica. Its parameters are views of the vector that the worker
-reads, and their gradients are views of its `out`, so nothing is copied. Workers cannot share the
-parameters themselves: torch counts the writes to each, and raises. Replicas belong to the workers
-and end with them; the problem stores the first worker's until the next run, for its buffers.
+Each worker writes only its own replica. A replica's parameters are views of the vector that the
+worker reads, and their gradients are views of the worker's `out`, so nothing is copied. Workers
+cannot share the parameters themselves, because torch counts the writes to each parameter, and
+raises. A replica belongs to its worker and ends with it. The problem stores the first worker's
+replica until the next run, because of its buffers.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def library() -> Any:
 
 @dataclass(frozen=True)
 class ModuleParams(Params):
-    """The result of a run on a module: its parameters as one vector, and a module with them.
+    """The result of a run on a module: its parameters as one vector, and a copy of the module.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class ModuleParams(Params):
     module: Any = None
 
 
-PARTED_ROWS, PART_ROWS = 1024, 16  # rows whose gradient is compared with those of their parts
+PARTED_ROWS, PART_ROWS = 1024, 16  # rows whose gradient is compared, in total and in each part
 
 
 class ModuleProblem(GradientProblem):
@@ -98,7 +99,7 @@ class ModuleProblem(GradientProblem):
         return {**super().facts(), "reduction": "mean" if self.by_mean else "sum"}
 
     def for_worker(self, me: int) -> Callable[..., Any]:
-        """Return a replica of the module for one worker, whose steps are by the unscaled loss."""
+        """Return a replica of the module for one worker; its steps use the unscaled loss."""
         replica = ModuleReplica(self, me)
         if me == 0:
             self._first = replica
@@ -106,12 +107,12 @@ class ModuleProblem(GradientProblem):
 
     @once
     def is_separable(self) -> bool:
-        """Whether the loss of a batch is the sum of those of its parts, weighted by their rows.
+        """Whether the loss of a batch is the sum of its parts' losses, weighted by their rows.
 
-        This is false if rows depend on each other (batch normalisation), if a mean is over weights
-        of classes or omits rows, and if draws differ (dropout). A loss with weights has an
-        attribute for them; otherwise the gradient of some rows is compared with those of their
-        parts.
+        It is not if rows depend on each other (batch normalisation), if a mean is over weights of
+        classes or omits rows, or if draws differ (dropout). A loss with weights has an attribute
+        for the weights. For any other loss the gradient of some rows is compared with the gradients
+        of their parts.
         """
         if _sees_batches(self.module) or getattr(self.loss, "weight", None) is not None:
             return False
@@ -185,7 +186,7 @@ class ModuleReplica:
 
     @contextmanager
     def _draws(self) -> Iterator[None]:
-        """Have evaluations draw the same each time, and not from the users' or workers' streams."""
+        """Make evaluations draw the same each time, from separate streams of random numbers."""
         if not self.sums_gradients:
             yield
             return
@@ -250,23 +251,24 @@ def torch(
     ----------
     module : torch.nn.Module
         Its parameters that require a gradient are the vector, in the order of
-        ``module.parameters()``, all float32 or all float64, on the CPU. Workers have copies of it,
-        with each submodule in its present mode: training, unless ``eval()`` has been called (for
-        example on a batch normalisation that is not to change). The module itself is not changed.
+        ``module.parameters()``, all float32 or all float64, on the CPU. Workers have copies of the
+        module. Each submodule is in its present mode: training, unless ``eval()`` has been called
+        (for example on a batch normalisation that must not change). The module itself is not
+        changed.
     loss : callable
         ``loss(module(*inputs), target)`` returns one number, such as
         `torch.nn.functional.cross_entropy`.
     rows : tuple of tensors, or Dataset
-        Tensors or arrays of one length: inputs, and last the target. Or a data set with ``len`` and
-        ``[row]``, whose items ``torch.utils.data.default_collate`` combines.
+        Tensors or arrays of the same length: inputs, and last the target. Or a data set with
+        ``len`` and ``[row]``, whose items ``torch.utils.data.default_collate`` combines.
     reduction : {"mean", "sum"}, default="mean"
-        How the loss combines the rows of a batch. A step is by the loss as returned, so the step
-        size, `weight_decay` and `clip` of a rule mean the same as in ``torch.optim``, and a last
-        batch of fewer rows is one step like the others.
+        How the loss combines the rows of a batch. A step uses the loss as returned. So the step
+        size and a rule's `weight_decay` and `clip` mean the same as in ``torch.optim``, and a last
+        batch with fewer rows is one step like the others.
     seed : int or None, default=None
-        Of torch's generator in every worker, for modules that draw (dropout). Workers of one
-        process share its generator, so such runs are repeatable with one worker only. Evaluations
-        of the objective have their own draws.
+        Seed for torch's generator in every worker, for modules that draw (dropout). Workers of the
+        same process share its generator, so such runs are repeatable with one worker only.
+        Evaluations of the objective have their own draws.
 
     Returns
     -------
@@ -282,13 +284,14 @@ def torch(
 
     Notes
     -----
-    One worker takes the steps of torch's own loop: `SGD` those of ``torch.optim.SGD``, `Adam` those
-    of ``Adam`` or, with `weight_decay`, of ``AdamW``; `clip` acts like ``clip_grad_norm_``.
+    One worker takes the same steps as torch's own loop: `SGD` the steps of ``torch.optim.SGD``, and
+    `Adam` the steps of ``torch.optim.Adam`` or, with `weight_decay`, of ``AdamW``. `clip` acts like
+    ``clip_grad_norm_``.
 
     With several workers torch uses one thread in each. ``runtime="auto"`` chooses processes, since
     threads share the interpreter, and a small module spends much time in it. Buffers (running means
-    of batch normalisation) are not part of the vector or of checkpoints: every worker has its own,
-    and the returned module has those of the first.
+    of batch normalisation) are not part of the vector or of checkpoints: every worker has its own
+    buffers, and the returned module has the first worker's buffers.
 
     Examples
     --------
@@ -346,7 +349,7 @@ def torch(
 
 
 def _array_of(part: Any) -> np.ndarray:
-    """Return a tensor's memory, or an array: processes receive it once, in shared memory."""
+    """Return a tensor's memory, or an array; processes receive it once, in shared memory."""
     if isinstance(part, library().Tensor):
         return part.detach().cpu().contiguous().numpy()
     if isinstance(part, np.ndarray):

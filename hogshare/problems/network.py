@@ -51,19 +51,19 @@ LOSSES = {
     "squared_error": output_layers.SQUARES,
     "poisson": output_layers.POISSON,
 }
-SAMPLE_BATCHES = 8  # with which steps are timed
-GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # factors of a start's bound, as in scikit-learn
+SAMPLE_BATCHES = 8  # mini-batches with which steps are timed
+GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # factors in a start's bound, as in scikit-learn
 
 
 @dataclass(frozen=True)
 class NetworkParams(Params):
-    """The result of a run on a network: its vector, and the same by layers.
+    """The result of a run on a network: its vector, and the vector's parts by layer.
 
     Attributes
     ----------
     shapes : tuple of tuple of int
-        Shapes of the layers' coefficients, in the order of the vector, without layers that have
-        none.
+        Shapes of the layers' coefficients, in the order of the vector. Layers without coefficients
+        are left out.
     """
 
     shapes: tuple[tuple[int, ...], ...] = ()
@@ -100,7 +100,7 @@ class NetworkProblem(GradientProblem):
     classes : ndarray of shape (n_classes,) or None
         Sorted labels of a classification with one label per row.
     shapes : tuple of tuple of int
-        Shapes of the layers' coefficients, without layers that have none.
+        Shapes of the layers' coefficients. Layers without coefficients are left out.
     n_outputs : int
     alpha : float
     """
@@ -149,11 +149,11 @@ class NetworkProblem(GradientProblem):
 
     @property
     def n_layers(self) -> int:
-        """Number of layers, without that of the inputs."""
+        """Number of layers, not counting the inputs."""
         return len(self.plan.rows)
 
     def may_team(self, size: int) -> bool:
-        """Return whether `size` workers can compute mini-batches together, each with some units."""
+        """Return whether `size` workers can divide the units and compute mini-batches together."""
         return self.trains and may_team(self.plan, size, self.dtype.itemsize)
 
     def steps_of_block(self, batch: int) -> int:
@@ -167,14 +167,14 @@ class NetworkProblem(GradientProblem):
         return by_columns(self.inputs, self.n_inputs, self.plan.rows[0][kernels.N_OUT])
 
     def numbers_of_part(self, batch: int, size: int) -> int:
-        """Return how many numbers a worker of a team shares with the others."""
+        """Return how many numbers one worker of a team shares with the others."""
         found = layout_of(self.plan, 0, size, batch, self.dtype.itemsize, self.columns.n_dense)
         return 2 * found.n_part
 
     def shared_values(self, batch: int, size: int) -> dict[str, tuple[tuple[int, int], str]]:
-        """Return shapes and types of a team's `hogshare.kernels.networks.network_training.Values`.
+        """Return shapes and types of the arrays that a team shares for each mini-batch.
 
-        The team shares these for each mini-batch.
+        The arrays are the fields of `hogshare.kernels.networks.network_training.Values`.
         """
         return shared_values(self.plan, self.columns, batch, size)
 
@@ -191,34 +191,34 @@ class NetworkProblem(GradientProblem):
         return True
 
     def for_worker(self, me: int) -> NetworkReplica:
-        """Return a replica with memory of its own; a worker's steps are by the mean."""
+        """Return a replica with memory of its own; a worker's steps use the mean over its rows."""
         return NetworkReplica(self, mean=me != NOBODY)
 
     def seconds_of_a_row(self, start: np.ndarray) -> float:
-        """As `GradientProblem.seconds_of_a_row`, for the steps that workers take."""
+        """Measure as `GradientProblem.seconds_of_a_row`, with the steps that workers take."""
         if not self.trains:
             return super().seconds_of_a_row(start)
         batch = min(self.n_rows, SAMPLE_ROWS)
         rows, w = np.arange(min(self.n_rows, SAMPLE_BATCHES * batch)), np.array(start, self.dtype)
         nothing = momentum.PLAIN, None, None, np.zeros((-(-len(rows) // batch), 4))
         train, spent = self.trainer(batch), 0.0
-        for _ in range(2):  # the second counts: the first may compile
+        for _ in range(2):  # the second time counts: the first call may compile
             began = time.perf_counter()
             train(w, frozen(rows), nothing, 0)
             spent = time.perf_counter() - began
         return spent / len(rows)
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
-        """Return the share of some rows in a mini-batch's weight; without weights by number."""
+        """Return the share of some rows in a mini-batch's weight; by number if rows have none."""
         if not len(self.weights):
             return len(rows) / len(batch)
         weight = float(self.weights[batch].sum(dtype=float))
-        if weight == 0.0:  # the gradient is that of the penalty alone, which counts once
+        if weight == 0.0:  # the gradient is the penalty's alone, and the penalty counts once
             return len(rows) / len(batch)
         return float(self.weights[rows].sum(dtype=float)) / weight
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Overwrite `out` with the sum of the rows' gradients plus ``alpha`` times coefficients.
+        """Overwrite `out` with the sum of the rows' gradients plus `alpha` times the coefficients.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class NetworkProblem(GradientProblem):
         vector = np.empty(self.n_params, self.dtype)
         with_coefs = [row for row in self.plan.rows if row[kernels.END] > row[kernels.WEIGHTS]]
         activations = [row[kernels.ACTIVATION] for row in with_coefs]
-        # the output layer has no activation and is drawn as if it had that of the hidden layers
+        # the output layer has no activation and is drawn as if it had the hidden layers' activation
         activations[-1] = dense_layers.ACTIVATIONS[self.plan.activation]
         layers = zip(activations, parted(vector, self.shapes), strict=True)
         for activation, (coefs, intercepts) in layers:
@@ -270,7 +270,7 @@ class NetworkProblem(GradientProblem):
     # -- passes over rows ------------------------------------------------------------------------
 
     def penalty_at(self, params: np.ndarray) -> float:
-        """Return ``alpha / 2`` times the coefficients' squares, over the rows' weights."""
+        """Return ``alpha / 2`` times the coefficients' squares, divided by the rows' weights."""
         squares = [np.square(coefs, dtype=float).sum() for coefs, _ in parted(params, self.shapes)]
         return float(0.5 * self.alpha * sum(squares) / self.total_weight)
 
@@ -310,7 +310,9 @@ class NetworkProblem(GradientProblem):
         return value, total / self.total_weight
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`; the total weight is that of all rows.
+        """As `GradientProblem.among`, with the total weight of the rows of all parts.
+
+        All ranks must call it.
 
         Raises
         ------
@@ -320,7 +322,7 @@ class NetworkProblem(GradientProblem):
         own = self._copy_among(whole)
         mark = float(zlib.crc32(repr(self.classes).encode()) % (1 << 20))
         one, marks, squares = own.totals(np.array([1.0, mark, mark * mark]))[0]
-        # numbers are equal if and only if their mean square is not larger than their squared mean
+        # the ranks' numbers are equal exactly if their mean square is not above their squared mean
         if marks * marks != one * squares:
             raise ValueError(
                 "the rows of some parts lack classes that other parts have: a network needs rows "
@@ -358,7 +360,7 @@ class NetworkProblem(GradientProblem):
         return found
 
     def predict(self, params: np.ndarray, X: Any) -> np.ndarray:
-        """Predict labels, zeros and ones for many labels, or numbers, in the targets' shape."""
+        """Predict labels, columns of zeros and ones, or numbers, in the shape of the targets."""
         found = self.scores(params, X)
         if self.classes is not None and self.n_outputs > 1:
             labels: np.ndarray = self.classes[found.argmax(axis=1)]
@@ -371,7 +373,7 @@ class NetworkProblem(GradientProblem):
 
 
 class NetworkReplica:
-    """One worker's memory for a network; calling it computes the gradient."""
+    """One worker's memory for a network; a call computes the gradient."""
 
     def __init__(
         self,
@@ -392,7 +394,7 @@ class NetworkReplica:
         self.mean = float(mean)
         self.memory = np.empty(0, self.dtype)
         self.marks = np.empty(0, np.int32)
-        self.capacity = -1  # not 0: a call for no rows needs memory too
+        self.capacity = -1  # not 0: a call without rows needs memory too
 
     def _make_space(self, n: int) -> None:
         if n <= self.capacity:
@@ -406,7 +408,7 @@ class NetworkReplica:
         return self._run(w, rows, out, out, out, out, momentum.NONE, 0.0, 0.0, 0.0, 0.0)
 
     def part(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, share: float) -> float:
-        """Overwrite `out` with the share of some rows in a mini-batch's mean gradient."""
+        """Overwrite `out` with the part of some rows in a mini-batch's mean gradient."""
         alpha, self.alpha, self.mean = self.alpha, self.alpha * share, share
         try:
             return self(w, rows, out) if share else self._nothing(out)
@@ -491,41 +493,45 @@ def network(
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features), or (n_rows, height, width, \
 channels)
-        float32 or float64 is the vector's type, too; any other type becomes float64.
+        float32 or float64 also becomes the vector's type; any other type becomes float64.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-        Labels, or columns of zeros and ones if a row may have several; numbers for a regression.
+        Labels; columns of zeros and ones if a row may have several labels; numbers for a
+        regression.
     hidden : sequence of int, default=(100,)
         Units of the hidden layers.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
-        Of the hidden layers.
+        Activation of the hidden layers.
     loss : {"log_loss", "squared_error", "poisson"}, default="log_loss"
-        The loss decides the output: a softmax for many classes and a logistic function for two, or
-        for each label; the identity; the exponential.
+        The loss determines the output. "log_loss": a softmax for more than two classes; a logistic
+        function for two classes, or for each of several labels. "squared_error": the identity.
+        "poisson": the exponential.
     alpha : float, default=1e-4
-        Strength of the penalty on coefficients, as in scikit-learn's MLP: ``alpha / 2`` times
-        their squares are added once to the losses of a mini-batch of any size.
+        Strength of the penalty on coefficients, as in scikit-learn's MLP. The penalty, ``alpha /
+        2`` times the coefficients' squares, is added once to the losses of a mini-batch of any
+        size.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows, none of them negative; None means one for each row.
+        Weights of the rows; none may be negative. None: weight one for each row.
     layers : sequence of Dense, Convolution, Pooling and LocalResponse, default=None
         The hidden layers, in place of `hidden`.
     shape : (int, int, int), default=None
-        Height, width and channels of the images in `X`, whose numbers are in that order.
+        Height, width and channels of the images in `X`, whose numbers are in this order.
     seed : int, default=0
-        Of the start.
+        Seed for the start.
 
     Returns
     -------
     NetworkProblem
-        ``report.model.coefs`` and ``report.model.intercepts`` are the vector's parts by layer.
+        ``report.model.coefs`` and ``report.model.intercepts`` are the parts of the vector, by
+        layer.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument has the wrong type or is out of its range, lengths differ, or there is NaN.
+        If an argument has the wrong type, is out of its range, contains NaN, or has another length.
 
     Notes
     -----
-    A step is by the *mean* over the mini-batch, so `step` means the same as scikit-learn's
+    A step uses the *mean* over the mini-batch, so `step` means the same as scikit-learn's
     ``learning_rate_init`` and torch's ``lr``.
 
     Examples
@@ -569,7 +575,7 @@ def _hidden(hidden: Any) -> list[int]:
 
 
 def _image(X: Any, shape: Any) -> tuple[int, int, int] | None:
-    """Return height, width and channels of a row of X; None if it is not an image."""
+    """Return height, width and channels of a row of X; None if a row is not an image."""
     found = np.shape(X)
     if shape is None:
         return None if len(found) != 4 else (int(found[1]), int(found[2]), int(found[3]))
@@ -588,7 +594,7 @@ def _image(X: Any, shape: Any) -> tuple[int, int, int] | None:
 
 def _checked(X: Any, dtype: np.dtype | None) -> Any:
     """Check inputs; return them as a matrix for kernels."""
-    # not imported at the top: worker processes import this file too, and check nothing
+    # not imported at the top: worker processes import this file too, but check no inputs
     from sklearn.utils.validation import check_array
 
     if not is_sparse(X):
@@ -600,7 +606,7 @@ def _checked(X: Any, dtype: np.dtype | None) -> Any:
 
 
 def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Check targets; return them for kernels, the labels if each row has one, and the loss code."""
+    """Check targets; return targets for kernels, labels if each row has one, and the loss code."""
     require_dense(y)
     y = np.asarray(own_type(y) if LOSSES[loss] == output_layers.SOFTMAX else y)
     if y.ndim not in (1, 2) or len(y) != X.shape[0]:

@@ -1,8 +1,9 @@
 """Steps of a network of dense layers, many mini-batches per call: a worker's slice and memory.
 
-A `Trainer` writes its own memory, and the vector through its kernel
-(`hogshare.kernels.networks.network_training`). It belongs to one worker and ends with it; a team's
-`exchange` and `words` belong to the session.
+Writers: a `Trainer` writes its own memory, and through its kernel the vector
+(`hogshare.kernels.networks.network_training`). Readers: the other workers of its team read
+`exchange` and `words`. Freeing: a `Trainer` belongs to one worker and ends with it; `exchange` and
+`words` belong to the session.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from hogshare.problems.kernel_arrays import frozen, line_zeros
 from hogshare.problems.layers import LayerPlan
 from hogshare.problems.sparse_columns import SparseColumns
 
-STRIP_BYTES = 1 << 14  # of derivatives that stay in the nearest cache from their sum to their step
+STRIP_BYTES = 1 << 14  # derivatives that stay in the nearest cache from their sum to their step
 LATE_BYTES = 1 << 20  # size of a first layer above which untouched rows are updated late
 LATE_SHARE = 0.25  # largest share of its rows that a mini-batch touches in that case
-# steps in a block: copying a slice must be a small share of their work, and calls few
+# bounds on the steps in a block: copying a slice must be a small share of their time, and calls
+# must be few
 LOAD_SHARE, FEWEST_STEPS, MOST_STEPS = 0.03, 8, 1 << 12
-CALL_PRODUCTS = 1.6e9  # of a block: some 20 milliseconds, so the overhead of calls is small
+CALL_PRODUCTS = 1.6e9  # products in a block: some 20 milliseconds, so a call's overhead is small
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,13 @@ class SliceLayout:
     """The places of a team worker's slice of a network, and the sizes of its memory.
 
     layers : int64 (n_layers, slices.N_COLUMNS)
-    n_own : numbers of the slice
+    n_own : length of the slice
     spare : place of one extra row of the first layer in the slice
-    n_numbers : numbers of a mini-batch in memory
-    n_part : numbers that each worker of the team exchanges in one mini-batch
-    strip : rows of coefficients whose derivatives are computed at once
-    n_slopes, n_flipped : numbers of these derivatives, and of a layer's transposed coefficients
+    n_numbers : length of a mini-batch's memory
+    n_part : number of values that each worker of the team exchanges in one mini-batch
+    strip : number of rows of coefficients whose derivatives are computed at once
+    n_slopes : number of these derivatives
+    n_flipped : number of a layer's transposed coefficients
     """
 
     layers: np.ndarray
@@ -67,7 +70,7 @@ def may_team(plan: LayerPlan, size: int, itemsize: int) -> bool:
 
 
 def _spans(n_units: int, size: int, itemsize: int) -> list[tuple[int, int]]:
-    """Return the units of a layer for each worker: whole vectors, whose numbers differ by 1."""
+    """Return each worker's units of a layer: whole vectors, whose numbers differ by at most 1."""
     lanes = VECTOR_BYTES // itemsize
     n_vectors = -(-n_units // lanes)
     ends = [min(n_units, k * n_vectors // size * lanes) for k in range(size + 1)]
@@ -85,7 +88,7 @@ def layout_of(
     layers = np.zeros((last + 1, slices.N_COLUMNS), np.int64)
     n_own = n_part = n_flipped = 0
     n_numbers = padded(batch * n_dense, itemsize)
-    span = 0, plan.rows[0][network_gradient.N_IN]  # of the layer's inputs
+    span = 0, plan.rows[0][network_gradient.N_IN]  # span of the layer's inputs
     for index, row in enumerate(plan.rows):
         layer, n_out = layers[index], row[network_gradient.N_OUT]
         taken = span
@@ -122,14 +125,14 @@ def layout_of(
 
 
 def steps_of_block(plan: LayerPlan, values: float, batch: int) -> int:
-    """Return the mini-batches of a block: loading and storing slices must take a small share.
+    """Return the number of mini-batches in a block: copying slices must take a small share.
 
-    values : numbers of a row that are read
+    values : number of values of a row that are read
     """
     first, others = plan.rows[0], plan.rows[1:]
     hidden = sum(row[network_gradient.N_IN] * row[network_gradient.N_OUT] for row in others)
     products = batch * (values * first[network_gradient.N_OUT] + hidden)
-    # copying a number takes about the time of ten products, and a step that changes it two more
+    # copying a number takes about the time of ten products, a step that changes it about two more
     loads = 10.0 * plan.n_params / (LOAD_SHARE * (3.0 * products + 2.0 * plan.n_params))
     # outside the caches, or for a late row, the step of a number takes the time of ten products
     calls = CALL_PRODUCTS / (products + 10.0 * plan.n_params)
@@ -143,9 +146,9 @@ class TeamArrays(NamedTuple):
     exchange : the vector's type (size, 2 * n_part or more), zeros when the run begins
     before : the vector's type (3 or fewer, n_params), numbers that workers have overwritten
     sorted : values of mini-batches, with the shapes of `shared_values`
-    table, control : of the run
-    n_layers : of the network
-    saves : whether workers are processes, of which one may die while it writes
+    table, control : the run's progress table and control array
+    n_layers : number of layers of the network
+    saves : whether workers are processes, because a process may die while it writes
     """
 
     words: np.ndarray
@@ -172,13 +175,13 @@ class TeamArrays(NamedTuple):
         )
 
     def put_back(self, block: int, vectors: Sequence[np.ndarray]) -> None:
-        """Undo a block that some workers have written and others have not."""
+        """Undo a block that some workers have written and other workers have not."""
         if (self.words[:, network_training.WRITES] == _first_point(block, self.n_layers)).any():
             for vector, before in zip(vectors, self.before, strict=False):
                 vector[:] = before
 
     def save(self, me: int, block: int, vectors: Sequence[np.ndarray]) -> None:
-        """Copy the vectors before one worker alone overwrites them."""
+        """Copy the vectors before worker `me` alone overwrites them."""
         for vector, before in zip(vectors, self.before, strict=False):
             before[:] = vector
         self.words[me, network_training.WRITES] = _first_point(block, self.n_layers)
@@ -200,12 +203,13 @@ def _first_point(block: int, n_layers: int) -> int:
 class Trainer:
     """A worker's steps on a network; a call takes the steps of a block.
 
-    plan : of dense layers
+    plan : plan of dense layers
     inputs : the problem's rows
-    targets, weights, loss, alpha : of the problem
-    batch : rows of a mini-batch; a block's last may have fewer
-    me, size : number of the worker, and of workers
-    shared : memory of the team; None: there is one worker
+    targets, weights, loss, alpha : the problem's attributes
+    batch : number of rows in a mini-batch; a block's last mini-batch may have fewer
+    me : number of the worker
+    size : number of workers
+    shared : memory of the team; None if there is one worker
     """
 
     def __init__(
@@ -255,11 +259,11 @@ class Trainer:
         """Take the steps of a block; return the sum of the mini-batches' losses, or None.
 
         w : shape (n_params,), written
-        rows : int64, rows of the mini-batches, in order
+        rows : int64, rows of the mini-batches in the order of the steps
         descents : the steps, from `Rule.descents`
         block : number of the block in the run, the same for the whole team
 
-        Returns None if a worker of the team is gone, and NaN if the numbers have left the range; in
+        Returns None if a worker of the team is gone, and NaN if the numbers have left the range. In
         both cases nothing is written.
         """
         kind, first, second, steps = descents
@@ -293,11 +297,11 @@ class Trainer:
 
 
 def are_late(inputs: SparseColumns, width: int, batch: int) -> bool:
-    """Return whether a wide first layer's untouched rows are updated late, not in every step.
+    """Return whether untouched rows of a wide first layer are updated late, not in every step.
 
-    This pays if a mini-batch touches few of its rows.
+    Late updates pay if a mini-batch touches few of the layer's rows.
 
-    width : of a row of this worker's slice
+    width : length of a row in this worker's slice
     """
     if len(inputs.indptr) < 2:
         return False
@@ -325,7 +329,7 @@ def _own_values(inputs: SparseColumns, batch: int) -> Values:
 def shared_values(
     plan: LayerPlan, inputs: SparseColumns, batch: int, size: int
 ) -> dict[str, tuple[tuple[int, int], str]]:
-    """As `values_of`, for a team; none if rows are late even for the worker with fewest units."""
+    """As `values_of`, for a team; empty if even the worker with fewest units updates rows late."""
     first = layout_of(plan, 0, size, batch, inputs.dense.itemsize, inputs.n_dense).layers[0]
     late = are_late(inputs, int(first[slices.WIDTH]), batch)
     return values_of(inputs, batch, 0 if late else 2)

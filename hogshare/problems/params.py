@@ -1,4 +1,4 @@
-"""The state of a problem by a gradient, one vector: the start and the result of a run."""
+"""The state of a problem with a gradient function, as one vector: a run's start and result."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Params:
         Mean of the iterates since averaging began, if requested.
     memory : mapping of str to ndarray, or None
         The rule's state (`hogshare.Rule.state`), such as velocities or moments, with a row for each
-        worker. A run by the same rule that starts from the model continues with it; if it has more
-        workers, they begin with copies.
+        worker. A run with the same rule that starts from the model continues with it. If that run
+        has more workers, the additional workers begin with copies.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Params:
     memory: Mapping[str, np.ndarray] | None = field(default=None, kw_only=True)
 
     def is_finite(self) -> bool:
-        """Return whether all numbers are finite, those of the average too."""
+        """Return whether all numbers are finite, including the average's."""
         parts = (self.params, self.average)
         return all(bool(np.isfinite(part).all()) for part in parts if part is not None)
 

@@ -1,6 +1,7 @@
-"""Preferences: users' met items against items drawn among those that they have not met.
+"""Preferences: items that a user has met, against drawn items that the user has not met.
 
-After `__init__` nothing writes; workers read the problem's own copies.
+Writers: `__init__` writes the problem's own copies, and nothing writes them later. Readers: all
+workers. Freeing: the copies end with the problem.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ LOSSES = (PAIRWISE, POINTWISE)
 SAMPLING = ("uniform", "popularity")
 EVALUATED = (1 << 31) - 1  # the epoch whose draws the objective uses
 EDGE_SHARE = 0.2  # of `FactorisationProblem.noise_edge`
-NEWTON = 30  # steps to the items' first biases, more than they need to converge
+NEWTON = 30  # steps to the items' first biases, more than convergence needs
 
 
 class PreferenceProblem(FactorisationProblem):
-    """Met pairs, and draws for each of them; make one with `hogshare.problems.preferences`.
+    """Met pairs, and drawn items for each pair; make one with `hogshare.problems.preferences`.
 
     Attributes
     ----------
@@ -84,18 +85,18 @@ class PreferenceProblem(FactorisationProblem):
         """Return a penalty that suits most data: a share of `FactorisationProblem.noise_edge`.
 
         Most drawn items are far from a user's taste and carry little information, so the noise is
-        less than that of as many coin tosses. Of 0.05, 0.1, 0.2, 0.4 and 0.8 times that edge, 0.2
-        gave the best recall at 20, or one within 5 % of it, with either loss, on three sets of
-        90,000 to 160,000 pairs.
+        less than the noise of as many coin tosses. Of 0.05, 0.1, 0.2, 0.4 and 0.8 times that edge,
+        0.2 gave the best recall at 20, or a recall within 5 % of the best, with either loss, on
+        three sets of 90,000 to 160,000 pairs.
         """
         return EDGE_SHARE * super().noise_edge(params)
 
     @once
     def _fitted_biases(self) -> np.ndarray:
-        """Biases that explain how often each item is met, beyond the frequencies of the draws.
+        """Return biases that explain how often each item is met, beyond the draws' frequencies.
 
         Without factors, the loss of an item that is met n times and drawn m times is least at the
-        prediction ``log(n / m)``; for the pairwise loss these are the strengths of Bradley and
+        prediction ``log(n / m)``. For the pairwise loss the biases are the strengths of Bradley and
         Terry's model.
         """
         found = np.zeros(self.n_users + self.n_items)
@@ -125,7 +126,7 @@ class PreferenceProblem(FactorisationProblem):
 
 
 class PreferenceGradient:
-    """Gradients of a worker; `begin` sets the epoch whose draws they use."""
+    """A worker's gradient function; `begin` sets the epoch whose draws it uses."""
 
     def __init__(self, problem: PreferenceProblem) -> None:
         self.problem, self.epoch = problem, EVALUATED
@@ -149,7 +150,7 @@ class PreferenceGradient:
 
 
 class PreferencePass(PreferenceGradient):
-    """Passes of a worker; `begin` sets the epoch whose draws they use."""
+    """A worker's pass; `begin` sets the epoch whose draws it uses."""
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
         """As `PreferenceProblem.advance`."""
@@ -177,13 +178,13 @@ def preferences(
 ) -> PreferenceProblem:
     """State the preferences of users for items that they have met: clicks, purchases, plays.
 
-    In every epoch some items that the user has never met are drawn for each pair. The objective is,
-    over the number of pairs::
+    In every epoch some items that the user has never met are drawn for each pair. The objective is
+    the following sum, divided by the number of pairs::
 
         sum over pairs of their losses
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    with, for a pair (u, i) and each drawn j, ``z_ui = mean + b_u + c_i + p_u . q_i`` and
+    For a pair (u, i) and each drawn item j, ``z_ui = mean + b_u + c_i + p_u . q_i``. The losses are
 
     - "bpr": ``log(1 + exp(z_uj - z_ui))``;
     - "logistic": ``log(1 + exp(-z_ui))`` once, and ``log(1 + exp(z_uj))``.
@@ -191,34 +192,34 @@ def preferences(
     Parameters
     ----------
     users, items : array-like of int of shape (n_pairs,)
-        User and item of each pair that has met, counted from 0. A pair that occurs twice counts
-        twice.
+        User and item of each pair that has met, counted from 0. A repeated pair counts each time.
     shape : (int, int) or None, default=None
-        Numbers of users and items; None: the largest numbers that occur, plus one.
+        Number of users and number of items; None: the largest numbers that occur, plus one.
     n_factors : int, default=8
-        Numbers of p_u and of q_i; 0: biases alone.
+        Number of factors in each p_u and q_i; 0: biases alone.
     biases : bool, default=True
-        Whether there are b and c, and for "logistic" a mean.
+        Whether the model has biases b and c, and for "logistic" also a mean.
     loss : {"bpr", "logistic"}, default="bpr"
     negatives : int, default=1
         Number of items that are drawn for each pair.
     sampling : {"uniform", "popularity"}, default="uniform"
-        Whether all items that a user has not met are equally likely, or each in proportion to how
-        often other users have met it. If 16 draws by popularity are items that the user has met,
-        the next is uniform.
+        "uniform": all items that a user has not met are equally likely. "popularity": each is drawn
+        in proportion to how often other users have met it; if 16 such draws are items that the user
+        has met, the next draw is uniform.
     alpha, bias_alpha : float, default=1.0
         Strengths of the penalties on factors and biases.
     nonnegative : bool, default=False
         Whether the factors (not the biases) must be at least 0.
     dtype : dtype, default=float32
-        Of the vector: float32 or float64.
+        Type of the vector: float32 or float64.
     seed : int, default=0
-        Of the draws, which depend on it, the epoch and the pair alone.
+        Seed for the draws. A draw depends only on the seed, the epoch and the pair.
 
     Returns
     -------
     PreferenceProblem
-        As for `hogshare.problems.factorisation`. Its `objective` uses one fixed draw.
+        A problem like the result of `hogshare.problems.factorisation`. Its `objective` uses one
+        fixed draw.
 
     Raises
     ------
@@ -228,8 +229,8 @@ def preferences(
     Notes
     -----
     Source: Rendle et al. 2009, "BPR: Bayesian personalized ranking from implicit feedback".
-    Departures: a drawn pair has never met, biases begin at the frequencies of items, and a line's
-    penalty is a ridge (see `hogshare.problems.factorisation`).
+    Departures: a drawn pair has never met, biases begin at the frequencies of items, and the
+    penalty on a user's or an item's factors is a ridge (see `hogshare.problems.factorisation`).
 
     Examples
     --------
@@ -279,13 +280,13 @@ def build_preferences(
     draws: PairDraws,
     known: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> PreferenceProblem:
-    """Make the problem of pairs that have been checked.
+    """Make the problem of checked pairs.
 
     values : ratings of the pairs, from 0 to 1, in the vector's type
     known : begins and sorted items of each user's met items, if they are more than these pairs
     """
     users, items = lines
-    # with biases at 0 the mean predicts one met pair for every `negatives` drawn ones
+    # with biases at 0 the mean predicts `negatives` drawn pairs for every met pair
     pairwise = draws.loss == PAIRWISE
     mean = -float(np.log(draws.negatives)) if form.biases and not pairwise else 0.0
     ratings = build(users, items, values, counts, form, mean, draws.seed).ratings
@@ -298,7 +299,7 @@ def build_preferences(
 def met_by_users(
     users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return begins and items of each user's met items, sorted and each once."""
+    """Return, for each user, the begin of the user's met items, and the items sorted, each once."""
     n_items = len(counts[1])
     pairs = np.unique(users.astype(np.int64) * n_items + items)
     begins = np.searchsorted(pairs, np.arange(len(counts[0]) + 1) * n_items)

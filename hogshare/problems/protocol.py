@@ -1,9 +1,9 @@
 """The two kinds of problems, and the type of any problem.
 
 Kernels step through the rows of a linear problem (`has_rows`). For any other problem the engine
-requests the gradient of a block (see `hogshare.problems.gradient`, from which a user's problem
-derives). `has_rows` and `by_gradient` distinguish the kinds; attributes that both kinds have may be
-used on any problem.
+requests the gradient of a block; a user's problem derives from `hogshare.problems.gradient`'s
+class. `has_rows` and `by_gradient` distinguish the two kinds. Attributes that both kinds have may
+be used on any problem.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeGuard
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.linear.problem import LinearProblem
 
-#: Any problem: a linear one, or one that is known by its gradient.
+#: Any problem: a linear problem, or a problem that is given by its gradient.
 Problem: TypeAlias = LinearProblem | GradientProblem
 #: A problem whose rows kernels step through: losses of predictions, and a penalty.
 RowProblem: TypeAlias = LinearProblem
@@ -25,5 +25,5 @@ def has_rows(problem: Problem) -> TypeGuard[RowProblem]:
 
 
 def by_gradient(problem: Problem) -> TypeGuard[GradientProblem]:
-    """Return whether a problem is known by its gradient."""
+    """Return whether a problem is given by its gradient."""
     return not problem.has_rows

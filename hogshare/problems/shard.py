@@ -1,6 +1,7 @@
-"""Shards: parts of rows that several processes have, and that each process unites.
+"""Shards: parts of a problem's rows that several processes have, and that each process unites.
 
-each: shard() -> facts, sent to all; arrays, concatenated end to end -> each: united()
+Each process sends the facts of `shard()` to all processes, concatenates all shards' arrays, and
+calls `united()`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 class Shard:
     """A process's part of a problem.
 
-    arrays : concatenated along the first axis, in the order of the processes
-    facts : small data that is sent to all; everything else of the problem is the same in each
+    arrays : arrays that are concatenated along the first axis, in the order of the processes
+    facts : small data that is sent to all; the rest of the problem is the same in each process
     """
 
     arrays: dict[str, np.ndarray]

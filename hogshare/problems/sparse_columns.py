@@ -1,8 +1,9 @@
 """Rows in the form that a network's steps read: mostly nonzero columns dense, the others sparse.
 
-A product with a dense column takes the same time for all numbers. A number that is stored with its
-place takes longer, and a zero no time. So each column has the faster form: the border of images is
-sparse; in tables numeric columns are dense and one-hot columns sparse.
+A product with a dense column takes the same time for all numbers. A sparse number takes longer,
+because it is stored with its place, and a sparse zero takes no time. So each column has the faster
+form. For example, the border of images is sparse; in tables numeric columns are dense and one-hot
+columns sparse.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from hogshare.kernels.networks import sparse_inputs as kernels
 from hogshare.kernels.networks.tiles import padded
 from hogshare.problems.kernel_arrays import frozen
 
-# The least share of nonzeros of a dense column, as a function of the bytes of a row of coefficients
+# The least share of nonzeros for a dense column, as a function of the bytes of a coefficient row
 # (measured with AVX-512, 64 to 2,400 bytes: 4 to 33 %).
 MOST_SHARE, LEAST_BYTES, HALF_BYTES = 0.33, 56, 40
-WORTH = 0.1  # least share of CSR's values in dense columns for which the rows are rewritten
+WORTH = 0.1  # rows are rewritten if dense columns have at least this share of CSR's values
 
 
 class SparseColumns(NamedTuple):
-    """Rows by columns.
+    """Rows divided into dense and sparse columns.
 
     dense : float (n_rows * n_dense,)
-    data, indices, indptr : CSR rows of the other columns, numbered from 0; empty if there are none
-    order : int64 (n_inputs,), the inputs' numbers: the dense ones first, then the others
-    counts : int64, values of each sparse column
+    data, indices, indptr : CSR rows of the sparse columns, numbered from 0; empty if there are none
+    order : int64 (n_inputs,), the inputs' numbers: dense columns first, then sparse columns
+    counts : int64, number of values of each sparse column
     n_dense : int
     """
 
@@ -54,7 +55,7 @@ class SparseColumns(NamedTuple):
 
 
 def dense_share(n_units: int, itemsize: int) -> float:
-    """Return the least share of nonzeros of a dense column."""
+    """Return the least share of nonzeros with which a column becomes dense."""
     n_bytes = padded(n_units, itemsize) * itemsize
     return max(0.0, MOST_SHARE * (n_bytes - LEAST_BYTES) / (n_bytes + HALF_BYTES))
 
@@ -65,7 +66,7 @@ def by_columns(
     """Divide the columns of rows into dense and sparse ones.
 
     inputs : data, indices and indptr of CSR rows; for dense rows the last two are empty
-    n_units : of the first layer
+    n_units : number of units of the first layer
     """
     data, indices, indptr = inputs
     is_sparse = len(indptr) > 0

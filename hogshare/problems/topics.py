@@ -1,16 +1,17 @@
-"""Topics of documents: latent Dirichlet allocation, by stochastic variational steps.
+"""Topics of documents: latent Dirichlet allocation, in stochastic variational steps.
 
 Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation", Algorithm 2.
-After the batch t the topics are ``lambda = (1 - rho_t) lambda + rho_t (prior + ratio S_t)``, where
-S_t are the batch's statistics, non-zero for its own words only. In this form every step changes
-every number. So this problem's vector is the u of ``lambda = prior + P_t u``,
-``P_t = prod_{i <= t} (1 - rho_i)``, for which the same step is ``u += rho_t ratio S_t / P_t``: a
-batch changes only the numbers of its words, and steps of several workers add up in any order. The
-vector also has the sums of u over the words, and the number of steps that it contains, from which
-every worker reads t.
+After batch t the topics are ``lambda = (1 - rho_t) lambda + rho_t (prior + ratio S_t)``. S_t are
+the batch's statistics, which are nonzero for its own words only; rho_t is the share of the topics
+that the step replaces; ratio is the number of all documents over the number in the batch. In this
+form every step changes every number. So this problem's vector is the u of ``lambda = prior + P_t
+u`` with ``P_t = prod_{i <= t} (1 - rho_i)``. For u the same step is ``u += rho_t ratio S_t / P_t``:
+a batch changes only the numbers of its words, and the steps of several workers add up in any order.
+The vector also has the sums of u over the words, and the number of its steps, from which every
+worker reads t.
 
-Departure: a worker does not see steps that are not yet in the vector, so two workers may take
-theirs with the same rho_t. The later step then has the rho of the earlier one.
+Departure: a worker does not see steps that are not yet in the vector, so two workers may take their
+steps with the same rho_t. The later step then has the rho of the earlier step.
 """
 
 from __future__ import annotations
@@ -38,26 +39,26 @@ from hogshare.problems.params import Params, params_of
 from hogshare.system import missed_calls, ranges
 from hogshare.system.interrupts import leaves_numpy
 
-SHAPE, SIZE = 100.0, 0.01  # of the gamma law from which first numbers are drawn
+SHAPE, SIZE = 100.0, 0.01  # of the gamma distribution from which initial numbers are drawn
 EPS = float(np.finfo(np.float64).eps)  # added to a likelihood
-LEAST = 1e-250  # least factor P of steps; the inverse of a smaller one may overflow
+LEAST = 1e-250  # least P_t of steps; the inverse of a smaller P_t may overflow
 LEAST_PRIOR = float(np.finfo(np.float32).tiny)  # smaller priors lose digits in float32
 MAX_SEED = np.iinfo(np.int32).max
-SPARSE_SHARE = 0.25  # of the words: a batch with more counts as changing the whole vector
+SPARSE_SHARE = 0.25  # a batch with a larger share of the words counts as changing all numbers
 
 
 @dataclass(frozen=True)
 class TopicParams(Params):
-    """Topics, and a run's vector of them.
+    """Topics, and the vector from which they are computed.
 
     Attributes
     ----------
     components : ndarray of shape (n_topics, n_words)
         Variational parameters of the topics: pseudo-counts of a word's occurrences in a topic.
     n_batches : int
-        Number of batches that they include, those before the run among them.
+        Number of batches that they include, also batches before the run.
     random_state : RandomState
-        For another run that continues this one.
+        State with which another run continues this one.
     """
 
     components: np.ndarray = None  # type: ignore[assignment]
@@ -93,7 +94,7 @@ class TopicsProblem(GradientProblem):
         self.most, self.tol = patience
         self.random_state = copy.deepcopy(random_state)  # never advanced: runs draw from copies
         self._components = components
-        self._first: DocumentDraws | None = None  # of worker 0 of this process's last run
+        self._first: DocumentDraws | None = None  # draws of worker 0 in this process's last run
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_first": None}
@@ -108,15 +109,15 @@ class TopicsProblem(GradientProblem):
         return vector
 
     def parts(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the vector's numbers of words and topics, and their sums, as views."""
+        """Return two views: the vector's numbers by word and topic, and their sums by topic."""
         return vector[: -self.n_topics - 1], vector[-self.n_topics - 1 : -1]
 
     def weight(self, step: int) -> float:
-        """Return the share of the topics that a step replaces, the papers' rho; step 0 is first."""
+        """Return the share of the topics that a step, counted from 0, replaces: the paper's rho."""
         return float((self.offset + self.n_batches + 1 + step) ** -self.decay)
 
     def left_after(self, n_steps: int) -> float:
-        """Return the share of the initial topics that remains after some steps: P above."""
+        """Return the share of the initial topics that remains after some steps: P_t."""
         steps = np.arange(self.n_batches + 1, self.n_batches + 1 + n_steps)
         return float(np.exp(np.log1p(-((self.offset + steps) ** -self.decay)).sum()))
 
@@ -136,7 +137,7 @@ class TopicsProblem(GradientProblem):
         )
 
     def _random_state_after(self) -> np.random.RandomState:
-        """Return the state for a next run; one worker's next run continues the draws of this."""
+        """Return the state for a next run; after one worker's run it continues the run's draws."""
         first = self._first
         if first is not None and first.sequential and first.stream is not None:
             return copy.deepcopy(first.stream)
@@ -153,7 +154,7 @@ class TopicsProblem(GradientProblem):
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
-        """Compute minus a batch's step, and minus its documents' part of the bound."""
+        """Write minus a batch's step to `out`; return minus its documents' part of the bound."""
         return Reader(self)(w, rows, out)
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
@@ -178,8 +179,8 @@ class TopicsProblem(GradientProblem):
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
         """Return minus the bound per document, and its natural gradient.
 
-        The gradient is ``lambda`` minus its next value. The documents' shares are fitted anew, each
-        from 1.
+        The gradient is ``lambda`` minus its next value. The documents' shares of topics are fitted
+        again, each from 1.
         """
         u, totals = self.parts(frozen(np.asarray(params, dtype=self.dtype)))
         left = self.left_after(round(float(params[-1])))
@@ -193,7 +194,7 @@ class TopicsProblem(GradientProblem):
         return -bound / self.n_all, away / self.n_all
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`; a batch represents the documents of all parts."""
+        """As `GradientProblem.among`; each batch represents the documents of all parts."""
         own = self._copy_among(whole)
         (documents,) = own.totals(np.array([self.total]))
         own.total = float(documents[0])
@@ -203,15 +204,15 @@ class TopicsProblem(GradientProblem):
 class DocumentDraws:
     """Initial numbers of documents: they depend on seed and block, not on the worker.
 
-    One worker draws block after block from the stream of the topics, as scikit-learn does. Several
-    workers would each have to draw the others' numbers too; so each block then has its own stream,
-    from the seed, the epoch and the block.
+    One worker draws block after block from the topics' random stream, as scikit-learn does. Several
+    workers would each have to draw the others' numbers too. So with several workers each block has
+    its own stream, which depends on the seed, the epoch and the block.
     """
 
     def __init__(self, problem: TopicsProblem) -> None:
         self.n_topics = problem.n_topics
         self.begins = problem.random_state
-        self.stream: np.random.RandomState | None = None  # None: no block; all numbers are 1
+        self.stream: np.random.RandomState | None = None  # None: no block yet; all numbers are 1
         self.sequential = False
         self.n_rows = 0  # rows that have been drawn in sequence
 
@@ -225,7 +226,7 @@ class DocumentDraws:
             return
         if self.stream is None or self.n_rows > claim.rows_before:
             self.stream, self.n_rows = copy.deepcopy(self.begins), 0
-        self.numbers(claim.rows_before - self.n_rows)  # skipped rows: a run resumes a checkpoint
+        self.numbers(claim.rows_before - self.n_rows)  # skip rows that a resumed run has done
 
     def numbers(self, n_rows: int) -> np.ndarray:
         """Return the next rows' initial numbers: float64 of shape (n_rows, n_topics)."""
@@ -244,7 +245,7 @@ class Reader:
         self.desk = self._desk(0)
         self.of_a_word = np.arange(problem.n_topics)
         self.of_all = np.arange(problem.n_params - problem.n_topics - 1, problem.n_params)
-        self._known = 0, 1.0  # a number of steps, and their factor P
+        self._known = 0, 1.0  # a number of steps, and P_t after them
 
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
@@ -261,7 +262,7 @@ class Reader:
         return -bound, np.concatenate([of_words, self.of_all])
 
     def _batch(self, w: np.ndarray, rows: np.ndarray) -> tuple[int, float, float]:
-        """Fit a batch; return its number of words, the step's factor of counts, and its bound."""
+        """Fit a batch; return its number of words, the factor of its counts, and its bound."""
         problem = self.problem
         n_steps, left = self._steps_in(w)
         rho = problem.weight(n_steps)
@@ -279,7 +280,7 @@ class Reader:
     ) -> tuple[float, np.ndarray]:
         """Fit many documents; return their bound, and each word's expected counts by topic.
 
-        gammas : of all documents
+        gammas : initial numbers of all documents
         """
         bound, seen = 0.0, np.zeros((self.problem.n_words, self.problem.n_topics))
         for first in range(rows.start, rows.stop, PASS_ROWS):
@@ -301,8 +302,8 @@ class Reader:
     ) -> tuple[int, float]:
         """Fit the shares of some documents; return their number of words, and their bound.
 
-        gammas : initial numbers of the documents, overwritten by the fitted ones
-        most : the most passes over a document; None: the problem's
+        gammas : initial numbers of the documents, overwritten by the fitted numbers
+        most : largest number of passes over a document; None: the problem's limit
         """
         problem = self.problem
         begins = problem.documents.begins
@@ -326,7 +327,7 @@ class Reader:
         return found
 
     def _desk(self, n_words: int) -> Desk:
-        """Return scratch for batches of at most so many words."""
+        """Return scratch memory for batches with at most `n_words` words."""
         n_topics = self.problem.n_topics
         longest = int(np.diff(self.problem.documents.begins).max(initial=0))
         return Desk(
@@ -340,7 +341,7 @@ class Reader:
         )
 
     def _steps_in(self, w: np.ndarray) -> tuple[int, float]:
-        """Return the number of steps in a vector, and their factor P."""
+        """Return the number of steps in a vector, and P_t after them."""
         n_steps = round(float(w[-1]))
         known, left = self._known
         if n_steps < known:
@@ -391,7 +392,7 @@ def topics(
     """State the topics of documents as a problem (latent Dirichlet allocation).
 
     The objective is minus the evidence's lower bound, per document. A block of documents is a
-    batch, and so one step: pass ``block=`` to `solve` (default 64), and no ``step=``.
+    batch, so it is one step: pass ``block=`` to `solve` (default 64), and no ``step=``.
 
     Parameters
     ----------
@@ -399,27 +400,28 @@ def topics(
         Count of each word in each document: at least 0.
     n_topics : int, default=10
     doc_topic_prior, topic_word_prior : float or None, default=None
-        Priors of the documents' shares of topics, and of the topics' shares of words; None:
+        Prior of the documents' shares of topics, and prior of the topics' shares of words; None:
         ``1 / n_topics``.
     learning_decay : float, default=0.7
         Kappa of ``rho_t = (learning_offset + t) ** -learning_decay``, the share of the topics that
-        the batch t, from 1, replaces; above 0 and at most 1. Above 0.5 the steps converge.
+        batch t replaces, where t counts from 1. Above 0 and at most 1; above 0.5 the steps
+        converge.
     learning_offset : float, default=10.0
         At least 1.
     total_samples : float or None, default=None
-        Number of documents from which the batches are drawn; None: as many as X has.
+        Number of documents from which the batches are drawn; None: the number of rows of X.
     mean_change_tol : float, default=1e-3
-        A document's shares are fitted until its numbers change by less, on average.
+        A document's shares are fitted until the mean change of its numbers is smaller.
     max_doc_update_iter : int, default=100
-        The most passes over a document.
+        Largest number of passes over a document.
     components : array-like of shape (n_topics, n_words), default=None
         Initial topics, such as ``report.model.components``; None: drawn.
     n_batches : int, default=0
         Number of batches that `components` already includes (``report.model.n_batches``).
     random_state : int, RandomState instance or None, default=None
-        Of the initial topics and the documents' initial shares. The initial shares of a block are
-        the same for any worker, and each time that the problem is solved. For a run that continues
-        another, pass ``report.model.random_state``.
+        State for the initial topics and the documents' initial shares. The initial shares of a
+        block are the same for any worker, and each time that the problem is solved. To continue
+        another run, pass ``report.model.random_state``.
 
     Returns
     -------
@@ -433,10 +435,11 @@ def topics(
 
     Notes
     -----
-    Source: Hoffman, Blei and Bach 2010, Algorithm 2. In this form steps add up in any order and
-    change only the words of their batch: ``docs/guide/topics.md``. With one worker and
-    ``shuffle=False`` they are those of `sklearn.decomposition.LatentDirichletAllocation`, up to
-    rounding. ``plane=Shared(exchange=None)`` suits several workers: all see a batch at once. A
+    Source: Hoffman, Blei and Bach 2010, Algorithm 2. In this form the steps add up in any order,
+    and a step changes only the words of its batch: see ``docs/guide/topics.md``. With one worker
+    and ``shuffle=False`` the steps equal the steps of
+    `sklearn.decomposition.LatentDirichletAllocation`, up to rounding.
+    ``plane=Shared(exchange=None)`` suits several workers: all workers see a batch at once. A
     `Master`'s cutoff drops batches. Averages of iterates are meaningless for topics.
 
     Examples
@@ -503,7 +506,7 @@ def topics(
 
 
 def documents_of(X: Any) -> tuple[Documents, int]:
-    """Check documents; return them for kernels, and the number of words.
+    """Check documents; return their rows for kernels, and the number of words.
 
     Raises ValueError if a count is negative, NaN or infinite, or an index is out of range.
     """

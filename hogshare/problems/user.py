@@ -1,4 +1,4 @@
-"""A problem by a user's gradient function."""
+"""A problem that is given by a user's gradient function."""
 
 from __future__ import annotations
 
@@ -81,21 +81,22 @@ def user(
             rows : ndarray of int64, numbers of the rows, each once; read-only
             out : ndarray of shape (n_params,), zeros at the call
 
-        If it writes few numbers of `out` it may return ``(loss, places)``, with their places, each
-        once. It may be written in NumPy, compiled by Numba, or anything else; workers call it at
-        the same time. With ``@numba.njit(nogil=True)`` threads run in parallel; otherwise use
-        ``runtime="processes"``, which "auto" also chooses. Processes receive it with its code and
-        the objects that it refers to; arrays of a megabyte or more exist once, in shared memory,
-        read-only.
+        If it writes few numbers of `out` it may return ``(loss, places)``, where the places of
+        these numbers occur once each. It may be written in NumPy, compiled by Numba, or use any
+        other library. Workers call it at the same time. With ``@numba.njit(nogil=True)`` threads
+        run in parallel; otherwise use ``runtime="processes"``, which "auto" also chooses. Processes
+        receive the function with its code and the objects that it refers to. Arrays of a megabyte
+        or more exist once, in shared memory, read-only.
     n_rows : int
-        Terms of the sum.
+        Number of terms of the sum.
     n_params : int
-        Numbers of the vector.
+        Length of the vector.
     objective : callable, default=None
         ``objective(params) -> float``, for the trace. None: the mean of the losses that `gradient`
-        sums, by a pass over all rows.
+        returns, in a pass over all rows.
     start : array-like of shape (n_params,), default=None
-        Start of a run; None: zeros. float32 or float64 is the vector's type, too; any other type
+        Start of a run; None: zeros. float32 or float64 also becomes the vector's type; any other
+        type
         becomes float64.
     curvature : float or array-like of shape (n_params,), default=0.0
         Upper bound of the objective's curvature along each number. If workers have private copies,
@@ -112,10 +113,10 @@ def user(
 
     Notes
     -----
-    A step is ``w -= eta * out`` with the *sum* over the rows of a block, or over as many rows as
-    ``SGD(batch=...)`` says. `Stop` and the trace divide sums by `n_rows`. Before any worker begins,
-    `solve` calls the gradient twice with a few rows at the start, to check that it works and to
-    time it.
+    A step is ``w -= eta * out`` with the *sum* over the rows of a block, or over the number of rows
+    in ``SGD(batch=...)``. `Stop` and the trace divide sums by `n_rows`. Before any worker begins,
+    `solve` calls the gradient twice with a few rows at the start, to check the gradient and to time
+    it.
 
     Examples
     --------

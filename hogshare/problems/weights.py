@@ -1,7 +1,8 @@
 """Weights of rows and of classes: none may be negative, and not all may be zero.
 
-scikit-learn's solvers accept negative weights, for rows whose loss should be large, although the
-objective may then have no minimum; all problems and estimators refuse them by this file's message.
+scikit-learn's solvers accept negative weights, for rows whose loss should be large. But the
+objective may then have no minimum. So all problems and estimators refuse them, with this file's
+message.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from hogshare.system import ranges
 def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) -> np.ndarray:
     """Return the weights of rows, checked.
 
-    sample_weight : shape (n_rows,), or one number, or None: one for each row
-    X : anything with a number of rows; only that is read
-    dtype : of the weights; None preserves float32 and float64
-    **settings : of scikit-learn's check: `copy`, `allow_all_zero_weights`
+    sample_weight : shape (n_rows,), or one number for all rows, or None: weight one for each row
+    X : any object with a number of rows; only this number is read
+    dtype : type of the weights; None preserves float32 and float64
+    **settings : settings of scikit-learn's check: `copy`, `allow_all_zero_weights`
 
-    Raises ValueError if one is negative, NaN, infinite or masked, if all are zero, or if their
-    number is not that of the rows.
+    Raises ValueError if a weight is negative, NaN, infinite or masked, if all are zero, or if their
+    number differs from the number of rows.
     """
     require_unmasked("sample_weight", sample_weight)
-    # not imported at the top: worker processes import this file too, and check nothing
+    # not imported at the top: worker processes import this file too, but check no weights
     from sklearn.utils.validation import _check_sample_weight, _num_samples
 
     what = f"sample_weight must contain a number, at least 0, for each of {_num_samples(X)} rows"
@@ -42,9 +43,9 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) 
 
 
 def class_weights(class_weight: Any) -> np.ndarray:
-    """Return the weights of classes, which multiply those of their rows, checked.
+    """Return the checked weights of classes, which multiply the weights of the classes' rows.
 
-    Raises ValueError if one is negative, NaN or infinite.
+    Raises ValueError if a weight is negative, NaN or infinite.
     """
     with ranges.meaning("class_weight must contain a number, at least 0, for each class"):
         weights = np.asarray(class_weight, dtype=np.float64)
