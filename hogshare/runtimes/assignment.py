@@ -1,9 +1,9 @@
 """The memory of a run for other processes, and the user's objects, packed for them.
 
 Writers: the caller allocates and fills before it passes anything on; from then on all processes
-write as `hogshare.engine.workspace` says. Freeing: the caller closes its handles at the end of the
-run, the others drop their mappings with the session. The memory has no name, so nothing stays
-behind.
+write as `hogshare.engine.workspace` describes. Freeing: the caller closes its handles at the end of
+the run; other processes drop their mappings with the session. The memory has no name, so no file is
+left behind.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Assignment:
         self.parcels["outside"] = Parcel.of("gradient", session.outside)
 
     def handed(self, session: Session) -> tuple[list[int], dict[str, Any]]:
-        """Return descriptors of the memory, and the plain data that `session_of` needs."""
+        """Return the memory's descriptors, and the plain data for `session_of`."""
         assert self.arena is not None
         fds, shared, seen = [self.arena.fileno()], {}, {}
         for name, (arena, offset, kind, size) in self.shared.items():
@@ -88,7 +88,7 @@ class Assignment:
 def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
     """Return the session of a run, in a process to which the run is assigned.
 
-    fds : descriptors; the caller still closes them
+    fds : descriptors of the run's memory; the caller must still close them
     handed : as returned by `Assignment.handed`
     """
     own = Arena.attach(fds[0], handed["arena"])

@@ -1,8 +1,8 @@
 """One thread of linear algebra for each of several workers.
 
-NumPy's library starts a thread for every core at every larger product. If each worker did so,
-threads would be many times more than cores, which is several times slower than one thread for each
-worker, and sums in another order.
+NumPy's library starts one thread for each core in every larger product. If each worker did so,
+there would be many more threads than cores. This is several times slower than one thread for each
+worker, and it adds numbers in another order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One worker on the calling thread. Ctrl-C is noticed between quanta, after some milliseconds.
 
-A thread caches the memory of its last small run: allocating fifty arrays takes a tenth of such a
-run. No report refers to that memory; a run that reports epochs, whose arguments the caller may
-store, has memory of its own.
+A thread caches the memory of its last small run, because allocating fifty arrays takes a tenth of
+such a run's time. No report refers to cached memory. A run that reports epochs passes arrays to the
+caller, which may store them; its memory is not cached.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Caller(Runtime):
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Return private memory, with the rows and the assigned arrays uncopied."""
+        """Return private memory; the rows and the assigned arrays are used in place."""
         memory, _spare.memory = getattr(_spare, "memory", None), None
         if memory is not None and memory.fits(shapes, assigned):
             memory.clear()

@@ -1,4 +1,7 @@
-"""Choose a number of workers and a runtime that pay, with a sentence for the report."""
+"""The automatic choice of the number of workers and of the runtime, with notes for the report.
+
+A worker *pays* if the run ends sooner with it than without it.
+"""
 
 from __future__ import annotations
 
@@ -26,30 +29,31 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
-# A worker costs a thread's waking and the reads and writes for it before and after a run. A worker
-# pays if it computes for that many times this cost, as a thread or a process: 1.3 and 4.2 ms by the
-# machine's default constants.
+# The cost of a worker is the waking of a thread, and the reads and writes for it before and after a
+# run. A worker pays if it computes for at least this many times its cost, as a thread or as a
+# process. With the machine's default constants these are 1.3 and 4.2 ms.
 THREAD_COSTS, PROCESS_COSTS = 9, 30
 WORKER_NS = 40_000
-# Total computing time up to which threads of other programs that run now are likely to run
-# throughout. With another program on one of two cores, a fit of 4.3 ms took two threads 6.6 ms;
-# with others on both, 12.
+# Total computing time of a short run: other programs' threads that run at its start are likely to
+# run until its end. With another program on one of two cores, two threads took 6.6 ms for a fit of
+# 4.3 ms; with other programs on both cores, 12 ms.
 MOMENT_NS = 10_000_000
-# In a step that workers compute together, the least part of one worker that is worth two waits for
-# the others, and a wait for the worker that takes the step: for networks of MNIST (80,000 numbers),
-# two threads equal one at 0.8 ms a step.
+# The shortest part of a common step, in nanoseconds, for which one more worker pays. The worker
+# waits twice for the others, and once for the worker that takes the step. For networks of MNIST
+# (80,000 numbers), two threads are as fast as one if a step takes 0.8 ms.
 SHARED_STEP_NS = 450_000
-# The same if a call takes many steps, within which workers wait for each other without Python.
+# The same limit if one call takes many steps: within it, workers wait for each other without
+# Python.
 TEAM_STEP_NS = 40_000
-MOST_JOBS = 1 << 22  # Linux has no more numbers for threads and processes
+MOST_JOBS = 1 << 22  # Linux has no larger number of threads and processes
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch; with fewer, copies diverge
-EXPECTED_EPOCHS = 10  # if only a limit is known
+EXPECTED_EPOCHS = 10  # assumed if only the limit of epochs is known
 
 
 def check_jobs(n_jobs: int | None) -> None:
-    """Refuse a number of workers that has no meaning.
+    """Refuse an invalid number of workers.
 
-    Raises ValueError if `n_jobs` is 0, or more than a system has threads.
+    Raises ValueError if `n_jobs` is 0, or larger than a system's largest number of threads.
     """
     if n_jobs == 0:
         raise ValueError(
@@ -62,15 +66,16 @@ def check_jobs(n_jobs: int | None) -> None:
 def usable_workers(n_jobs: int | None) -> int:
     """Return the number of workers that `n_jobs` stands for in this process.
 
-    None is 1 (or the value of a surrounding joblib context), -1 all usable cores. In a worker of a
-    parallel joblib call the count is at most the limit that joblib put into the environment:
-    joblib's own count would start cores times cores workers.
+    None means 1, or the value of a surrounding joblib context; -1 means all usable cores. In a
+    worker of a parallel joblib call, the number is at most the limit that joblib has put into the
+    environment. With joblib's own count, every joblib worker would start as many workers as there
+    are cores.
 
     Raises ValueError if `n_jobs` is 0.
     """
     check_jobs(n_jobs)
     if multiprocessing.current_process().daemon:
-        return 1  # as joblib, which would also warn of an unwanted pool
+        return 1  # joblib returns 1, too, but also warns about a pool that is not wanted
     count = int(joblib.effective_n_jobs(n_jobs))
     nested = multiprocessing.parent_process() is not None or "LOKY_WORKER" in os.environ
     nested = nested or "Loky" in type(multiprocessing.current_process()).__name__
@@ -80,7 +85,7 @@ def usable_workers(n_jobs: int | None) -> int:
 
 
 def computing_ns(problem: RowProblem, epochs: int) -> float:
-    """Return the nanoseconds of computing by one worker alone."""
+    """Return the nanoseconds for which one worker alone computes."""
     return problem.n_rows * row_nanoseconds(problem) * min(epochs, EXPECTED_EPOCHS)
 
 
@@ -100,14 +105,14 @@ def _are_shared(problem: RowProblem) -> bool:
 class Work(NamedTuple):
     """The amount of work of a run, and the runtimes that may do it.
 
-    nanoseconds : of computing by one worker alone
-    interval : rows between two exchanges; 0 without any
-    n_rows : rows of an epoch
-    by_processes : why it needs processes and not threads; "" if threads may do it
-    by_threads : why threads may do it
+    nanoseconds : time for which one worker alone computes
+    interval : number of rows between two exchanges; 0 if there are no exchanges
+    n_rows : number of rows in an epoch
+    by_processes : reason why the run needs processes, not threads; "" if threads are possible
+    by_threads : reason why threads are possible
     least_workers : number of workers that the plane needs, whether they pay or not
-    step_ns : of a step that workers compute together; None: each has steps of its own
-    least_step_ns : of a step, for each worker that pays
+    step_ns : nanoseconds of a step that workers compute together; None: each takes its own steps
+    least_step_ns : least nanoseconds of a common step for each worker, for this worker to pay
     """
 
     nanoseconds: float
@@ -122,7 +127,7 @@ class Work(NamedTuple):
     def shared(self, n_epochs: int, n_rows: int, in_calls: bool) -> Work:
         """Return the same work in steps of `n_rows` rows that workers compute together.
 
-        in_calls : whether a call takes many steps
+        in_calls : whether one kernel call takes many steps
         """
         visits = self.n_rows * min(n_epochs, EXPECTED_EPOCHS)
         step_ns = self.nanoseconds / visits * min(n_rows, self.n_rows)
@@ -131,7 +136,7 @@ class Work(NamedTuple):
 
 
 def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
-    """Return the work of a run on a problem; a gradient of the user's is called once, and timed.
+    """Return the work of a run on a problem; call and time a user's gradient once.
 
     Raises GradientError if the gradient does not work.
     """
@@ -157,7 +162,8 @@ def choose(
 ) -> tuple[int, Runtime, list[str]]:
     """Choose the number of workers and the runtime, with notes for the report.
 
-    With ``runtime="auto"`` `n_workers` is a ceiling; with a named runtime, it is the exact number.
+    With ``runtime="auto"``, `n_workers` is the largest number; with a named runtime, the exact
+    number.
     """
     check_jobs(n_workers)
     if (crew := sys.modules.get("hogshare.runtimes.crew")) is not None:
@@ -202,7 +208,7 @@ def _alone(reason: str) -> tuple[int, Runtime, list[str]]:
 
 
 def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Runtime, list[str]]:
-    """Return a simulated run's number of workers, which no number of cores limits."""
+    """Return a simulated run's number of workers; it may exceed the number of cores."""
     # imported late: a fit must not wait for an import that it does not use
     from hogshare.runtimes.virtual import Virtual
 

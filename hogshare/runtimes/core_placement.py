@@ -1,14 +1,14 @@
 """A core of its own for each thread of a run, for its first milliseconds.
 
-A new thread often shares a core with the thread that started it until the kernel's balancer runs, a
-few milliseconds later; a fit of 20 ms loses a tenth of its time to that. Two threads woken together
-do the same. So each worker takes a core of its own when it starts, and is bound to it before a
-pause; it is unbound as soon as it has had time to settle: a lasting binding would lose on a machine
-with other users.
+A new thread often shares a core with the thread that started it, until the system's balancer runs a
+few milliseconds later. A fit of 20 ms loses a tenth of its time to this. Two threads woken together
+also share a core. So each worker takes a core of its own when it starts, and is bound to it before
+a pause. It is unbound as soon as it has had time to settle, because a permanently bound thread is
+slower on a machine with other users.
 
-After a pause of some milliseconds a thread wakes up on its waker's core, nine times in ten, and
-waits for it or takes it. So a thread is bound off that core before it is woken, until it has
-settled or the run is over.
+After a pause of some milliseconds, nine threads in ten wake up on their waker's core; such a thread
+waits for the core, or takes it from the waker. So before a thread is woken it is bound to the other
+cores, until it has settled or the run is over.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _current_core() -> int:
 
 
 class CorePlacement:
-    """Cores for the threads of one run; does nothing if it cannot or need not."""
+    """Cores for the threads of one run; does nothing if threads cannot or need not be bound."""
 
     def __init__(self, n_workers: int) -> None:
         self._usable: set[int] = set()
@@ -68,10 +68,10 @@ class CorePlacement:
         return True
 
     def other_cores(self, worker: int) -> set[int]:
-        """Return the cores for the worker's thread to wake up on; it takes one of them then.
+        """Return the cores on which the worker's thread may wake up; it takes one of them then.
 
-        All but the calling thread's core, if that is worker 0's; otherwise an empty set, which
-        stands for any core.
+        These are all usable cores except worker 0's, if worker 0 has taken one. Otherwise the set
+        is empty, and the thread may wake up on any core.
         """
         if not self._usable or self._cores[0] == UNKNOWN:
             return set()
@@ -93,7 +93,7 @@ class CorePlacement:
                 os.sched_setaffinity(0, self._usable)
 
     def bind(self, worker: int) -> None:
-        """Bind the calling thread to the worker's core; to any free one, if it has none."""
+        """Bind the calling thread to the worker's core, or to a free one if it has none."""
         if not self._usable:
             return
         if self._cores[worker] == UNKNOWN:
@@ -114,13 +114,13 @@ class CorePlacement:
         return False
 
     def settle(self, worker: int) -> None:
-        """Unbind the calling thread, which is the worker's, if it has had time to settle."""
+        """Unbind the calling thread, which runs the worker, if it has had time to settle."""
         bound = self._bound.get(worker)
         if bound is not None and time.perf_counter() > bound[1]:
             self._free(worker)
 
     def leave(self, worker: int) -> None:
-        """Unbind the calling thread, which is the worker's."""
+        """Unbind the calling thread, which runs the worker."""
         self._bound.pop(worker, None)
         if self._usable:
             with contextlib.suppress(OSError):

@@ -3,12 +3,13 @@
 Ownership. Each process id has one crew, made at first use. One lock guards the crew, its members
 and its helper; it is taken for microseconds (milliseconds while the helper is started), never
 during a wait for a member. A hired member belongs to its hirer until it is released; only the crew
-touches idle members. The caller stores tasks until the member reports that it is up: a fit that is
-over before then takes its task back, and the member is available to the next fit.
+touches idle members. The caller stores a member's tasks until the member reports that it is up. A
+fit that ends before this takes its task back, and the next fit can hire the member.
 
 If other code forks this process, the child closes its copies of all these sockets and makes a crew
 of its own when it needs one.
-See `hogshare.runtimes.fork_helper` for the helper's end, and for why pickles are safe between them.
+`hogshare.runtimes.fork_helper` describes when the helper ends, and why it is safe that these
+processes unpickle each other's messages.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class TaskFailed:
 class Member:
     """One process of the crew, hired to run tasks; usable before it is up.
 
-    Only `poll` reads from the member. The properties report the state after the last `poll`, so a
-    thread that waits for `fileno` misses no news.
+    Only `poll` reads from the member. The properties report the state after the last `poll`, so
+    they never consume data for which a thread waits at `fileno`.
     """
 
     def __init__(self, number: int, helper: _Helper, sock: socket.socket) -> None:
@@ -69,9 +70,9 @@ class Member:
         self.pid: int | None = None  # of the process, once the member is up
         self._up = False
         self._open_tasks = 0
-        self._stale_tasks = 0  # those of the open ones that were posted before the last release
+        self._stale_tasks = 0  # open tasks that were posted before the last release
         self._lost = False  # the other end is closed
-        self._exit: int | str | None = None  # exit code as subprocess has it, or why no fork
+        self._exit: int | str | None = None  # exit code as in subprocess, or why no fork
         self._death: str | None = None
         self.idle_since = 0.0
 
@@ -79,8 +80,8 @@ class Member:
         """Give the member a task, without waiting; if it is not up yet, a later `poll` sends it.
 
         task : the member calls ``function(channel, fds, **kwargs)``; tasks run one after another
-        fds : descriptors for the task, which gets duplicates. The caller's stay open; the member
-            closes the duplicates after the task.
+        fds : descriptors for the task, which gets duplicates. The caller's descriptors stay open;
+            the member closes the duplicates after the task.
 
         Raises BufferError if more than 64 MiB wait for the member: data belongs in an arena.
         """
@@ -347,12 +348,12 @@ class Crew:
         self._count = 0
 
     def hire(self, n: int) -> list[Member]:
-        """Return n members at once; new ones start meanwhile.
+        """Return n members without waiting for new ones to start.
 
-        n : number of members. Idle members come first.
+        n : number of members; idle members come first
 
-        The members belong to the caller until it passes them to `release`; prefer `hired`, which
-        always does.
+        The members belong to the caller until it passes them to `release`. Prefer `hired`, which
+        always releases them.
         """
         with _lock:
             self.idle_seconds = _idle_seconds()
@@ -360,7 +361,7 @@ class Crew:
             for member in self._idle:
                 member._pump()
             self._drop_stale()
-            # first the waiting members, then those about to end a task, then those about to be up
+            # first waiting members, then members about to end a task, then members about to be up
             members = sorted(self._idle, key=lambda m: (not m._up, m.busy))[: max(n, 0)]
             for member in members:
                 self._idle.remove(member)
@@ -387,8 +388,8 @@ class Crew:
     def release(self, members: Iterable[Member]) -> None:
         """Take members back: healthy ones wait for the next hire, dead ones are forgotten.
 
-        A task that still runs should be about to end. Its further messages are dropped, and the
-        first hire that finds it running five seconds later ends its member.
+        A task that still runs should be about to end. Its further messages are dropped. If the task
+        still runs after five seconds, the next hire ends its member.
         """
         with _lock:
             self.reap()
@@ -408,12 +409,13 @@ class Crew:
                 member._close()
 
     def reap(self) -> None:
-        """Reap a helper that has ended, which is a zombie until then.
+        """Reap a helper that has ended; it is a zombie until then.
 
-        Every use of the crew does this, every run when it begins, and a run with members now and
-        then. In a process that does none of these the zombie stays, as a line in the system's
-        table. The alternatives cost more: the handler of SIGCHLD is the user's, and a thread that
-        waits for the helper would make each fork by the user one of a process with two threads.
+        Every use of the crew calls this, every run when it begins, and a run with members now and
+        then. In a process that does none of these the zombie remains, as one entry in the system's
+        table of processes. The alternatives cost more: the handler of SIGCHLD is the user's, and
+        if a thread waited for the helper, every fork by the user would be of a process with two
+        threads.
         """
         with _lock:
             if self._helper is not None and self._helper.death is None:
@@ -438,7 +440,7 @@ class Crew:
         return ours
 
     def _drop_stale(self) -> None:
-        """Close idle members that have left, or may be about to, or hang."""
+        """Close idle members that have left, may be about to leave, or hang."""
         now = time.monotonic()
         for member in list(self._idle):
             idle = now - member.idle_since
@@ -453,8 +455,8 @@ class Crew:
         for start in range(0, n, BATCH):
             assert helper is not None
             batch: list[Member] = []
-            # The members' ends are closed in this process: then only the member has its end open,
-            # and end of file means that it is gone.
+            # Close the members' socket ends in this process: then only the member has its end open,
+            # and end of file means that the member is gone.
             with contextlib.ExitStack() as theirs:
                 try:
                     ends = [
@@ -540,13 +542,13 @@ def what_became(code: int) -> str:
 def _start(fd: int) -> subprocess.Popen[bytes]:
     """Start the helper without waiting for it.
 
-    It gets the caller's module path (-P: with nothing before it); its own session, which the
-    terminal's signals do not reach; and one thread for the numerical libraries, because the crew
-    has a process per core and a forking process must have one thread.
+    The helper gets: (1) the caller's module path (-P: with no entry before it); (2) a session of
+    its own, which the terminal's signals do not reach; (3) one thread for the numerical libraries,
+    because the crew has one process for each core, and a process that forks must have one thread.
     """
     own_path = os.environ.get("PYTHONPATH")
     environment = {
-        # without a rank's variables: a child that began MPI with them would take the rank's place
+        # without the variables of a rank: a child that began MPI with them would replace the rank
         **{name: text for name, text in os.environ.items() if not name.startswith(OF_RANKS)},
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         "OMP_NUM_THREADS": "1",

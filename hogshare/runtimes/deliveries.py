@@ -1,6 +1,7 @@
 """Delivery of messages on a virtual clock: from workers to the master, and between homes.
 
-Writers: `Courier.send` and `arrive` write the mailbox's words, in the simulation's one thread.
+Writers: `Courier.send` and `arrive` write the mailbox's counters and slots. The simulation has one
+thread, so stores are plain. Freeing: the session's owner.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class VirtualMaster:
     messages queue in the order of their posting; the master writes one after another, and each is
     in the model when its writing ends.
 
-    write_seconds : virtual seconds of writing a message
-    push : ``push(seconds, 0)`` puts the end of the present writing into the queue
+    write_seconds : virtual seconds in which the master writes a message
+    push : ``push(seconds, 0)`` adds an event to the queue: the end of writing the present message
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class VirtualMaster:
         return bool(self._line)
 
     def notice(self, me: int, now: float) -> bool:
-        """Check whether a worker has posted a message; True if it has been taken at once."""
+        """Check whether a worker has posted a message; return True if it has been taken at once."""
         mailed = int(self._counters[me, layout.M_POSTED])
         if mailed == self._posted[me]:
             return False
@@ -66,7 +67,7 @@ class VirtualMaster:
         return False
 
     def has_written(self, now: float) -> int:
-        """Take the written message, and begin with the next one; return its worker."""
+        """Take the written message, begin with the next; return the first one's worker."""
         worker = self._line.popleft()
         s = self._session
         replay.take_again(s.plan, s.schedule, s.vector, s.mail, worker)
@@ -75,7 +76,7 @@ class VirtualMaster:
         return worker
 
     def serve(self) -> None:
-        """Let the master's loop run until it wishes to wait, or has ended."""
+        """Run the master's loop until it requests a wait, or has ended."""
         if self._over:
             return
         try:
@@ -87,13 +88,13 @@ class VirtualMaster:
 
 
 class Courier:
-    """A transport (`hogshare.shm.mailbox.Transport`) by the links of a network, or of the plane.
+    """A transport (`hogshare.shm.mailbox.Transport`) over the links of a network, or of the plane.
 
     An edge's messages arrive in the order in which they were sent: each departs after those before
     it, at the link's bandwidth, and arrives a latency later.
 
-    now : the virtual seconds
-    push : ``push(seconds, edge)`` puts an arrival into the queue
+    now : returns the virtual time in seconds
+    push : ``push(seconds, edge)`` adds an event to the queue: the arrival of a message
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Courier:
         now, line = self._now(), self._lines[edge]
         of_plane = self._of_plane
         line.link = of_plane[edge] if of_plane else self._network.between(*self._homes.ends(edge))
-        # max: a faster link, set meanwhile, must not let a message overtake the last
+        # max: if the link has become faster, a message must not overtake the one before
         self._last[edge] = max(now + line.send(n_bytes), self._last[edge])
         if self._last[edge] <= now:
             return True

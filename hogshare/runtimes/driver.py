@@ -1,4 +1,8 @@
-"""Drives a worker's loop in real time: calls, and waits by yielding, then sleeping."""
+"""The driver of a worker's loop in real time: it makes calls, and waits by yields, then by sleeps.
+
+A loop yields *requests* (`hogshare.engine.loop`): call a function, wait, pause, sleep. The driver
+carries out each request and sends the reply back into the loop.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,9 @@ from hogshare.system.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
 # polls inside a quantum, before it returns to Python:
-IDLE_POLLS = 50  # that finds no block: half a millisecond, if no other thread wants the core
-BLOCK_POLLS = 500  # that waits for others at every block: a third of a millisecond
-STEP_POLLS = 5000  # that waits for a common step, taken in Python: some milliseconds
+IDLE_POLLS = 50  # if it finds no block: half a millisecond, if no other thread wants the core
+BLOCK_POLLS = 500  # if it waits for others at every block: a third of a millisecond
+STEP_POLLS = 5000  # if it waits for a common step, taken in Python: some milliseconds
 LONGEST_SLEEP = 0.002
 SLICE = 0.02  # seconds of a straggler's sleep between two checks whether the run is over
 
@@ -29,9 +33,9 @@ def is_crowded(session: Session) -> bool:
 def polls_of(session: Session) -> int:
     """Return how often a quantum polls for other workers before it returns to Python.
 
-    With a barrier or a master it waits for them at every block. A return takes the interpreter,
-    which the others need to go on: a round of eight threads took 4 ms on two cores, and takes 0.1
-    with these polls.
+    With a barrier or a master, a quantum waits for other workers at every block. To return, it
+    takes the interpreter, which the other workers need to go on. A round of eight threads on two
+    cores takes 0.1 ms with these polls, and took 4 ms without them.
     """
     if len(session.local_workers) == 1:
         return 0
@@ -45,10 +49,10 @@ def polls_of(session: Session) -> int:
 def yields_of(session: Session) -> int:
     """Return how often a waiting worker yields before it sleeps.
 
-    Not at all if neither a barrier nor a master makes workers wait, and there are more workers than
-    cores, or their quanta have polled already. They then wait for the block of a worker that is
-    slow or has no core, and each poll takes a core, or the interpreter, from one that is about to
-    go on.
+    The number is 0 if no barrier and no master makes workers wait, and one of two conditions holds:
+    (1) there are more workers than cores; (2) the quanta have polled already. A waiting worker then
+    waits for the block of a worker that is slow or has no core, and each of its polls takes a core,
+    or the interpreter, from a worker that is about to go on.
     """
     plan = session.plan
     if plan.barrier != FREE or plan.private == MASTER:
@@ -59,8 +63,9 @@ def yields_of(session: Session) -> int:
 def back_off(attempts: int, yields: int = YIELDS) -> int:
     """Wait a little, longer with every failed attempt; return nanoseconds.
 
-    A sleep of zero takes a timer's 0.1 ms. A thread that waits for less takes the interpreter again
-    before another one that waits for it, and has work to do, wakes up (see `docs/exchange.md`).
+    A sleep of zero seconds takes 0.1 ms, because of the timer. After a shorter wait, this thread
+    would take the interpreter again before a thread that waits for it and has work to do wakes up
+    (see `docs/exchange.md`).
     """
     start = time.perf_counter_ns()
     if attempts < yields:
@@ -107,7 +112,7 @@ def drive(
 
     on_ended : called when an epoch has ended
     yields : how often a wait yields before it sleeps
-    pause : waits for a pause, or part of it; returns nanoseconds
+    pause : function that waits for the end of a pause, or for a part of it; returns nanoseconds
     on_quantum : called after every quantum, even an empty one, and during sleeps and waits
     """
     reply: Any = None

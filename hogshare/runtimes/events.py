@@ -1,9 +1,9 @@
-"""Events that Ctrl-C cannot break, one of which can be waited for together with sockets.
+"""Events that Ctrl-C cannot break. A thread can wait for a `News` together with sockets.
 
 Writers: any thread sets the event, after it has changed the state that the event announces.
 Reader: the one thread that waits; it clears the event and then reads the state, and so misses no
-change. Freeing: the descriptor is closed with the object, to which every thread that may still set
-it has a reference.
+change. Freeing: the descriptor is closed with the object. Every thread that may still set the event
+has a reference to the object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hogshare.shm.descriptor import Descriptor
 
 
 class News:
-    """As `threading.Event`, with a descriptor that is readable while it is set (Linux)."""
+    """A `threading.Event` with a descriptor that is readable while it is set (Linux)."""
 
     def __init__(self) -> None:
         if not hasattr(os, "eventfd"):
@@ -49,7 +49,7 @@ class News:
 
 
 class Bell:
-    """As `threading.Event`, but whole after a Ctrl-C at any moment.
+    """An event like `threading.Event`, but one that still works after a Ctrl-C at any moment.
 
     The lock of a `threading.Event` stays taken if Ctrl-C comes just after the lock was taken; the
     next `set` would wait for ever. The lock of a bell is its state: free after `set`, taken after

@@ -3,7 +3,7 @@
 ::
 
     caller  --- control (SEQPACKET) --->  helper     "fork these members", their socket ends
-            <-- control ----------------             "ready", then (member, pid, wait status)
+            <-- control ---------------- "ready", then (member, pid, wait status)
     caller  <== a stream per member ==>  member      frames, see `encode`
 
 The helper imports the kernels once and then forks: a member is up in milliseconds. It has one
@@ -11,14 +11,15 @@ thread whenever it forks, never imports the user's ``__main__``, and ignores Ctr
 caller handles.
 
 Ownership. The caller makes each member's socket pair before the member exists, and so never waits
-for the helper. The helper owns the other end only until it has forked; after that the member alone
-has it. Hence end of file means death in both directions: a member whose caller is gone leaves at
-once, even in the middle of a task. A member does not need the helper and outlives it. The helper
-alone reaps members. It leaves when the caller does, or when it has had no member for as long as
+for the helper. The helper owns the member's end only until it has forked; after that the member
+alone has it. So end of file means death in both directions. A member whose caller is gone leaves at
+once, even in the middle of a task. A member does not need the helper, and outlives it. The helper
+alone reaps members. It leaves when the caller leaves, or when it has had no member for as long as
 members may be idle.
 
-Frames contain pickles. Both ends of a socket are processes of one user, started by the caller, and
-no other process can connect to an unnamed socket pair.
+Frames contain pickles. It is safe to unpickle them: the processes at both ends of a socket belong
+to the same user and were started by the caller, and no other process can connect to an unnamed
+socket pair.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def encode(kind: bytes, content: Any, n_fds: int = 0) -> bytes:
 
 
 class Frames:
-    """Cut a stream of bytes into frames; iterating takes out the complete ones."""
+    """A stream of bytes, cut into frames; iterating removes and yields the complete frames."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -114,7 +115,7 @@ class TaskChannel:
             leave(0)
 
     def receive(self, timeout: float | None) -> tuple[bytes, bytes, list[int]] | None:
-        """Return the next frame's kind, pickle and descriptors; None: time over or caller gone."""
+        """Return the next frame's kind, pickle and descriptors; None: timeout, or caller gone."""
         while True:
             for kind, n_fds, body in self._frames:
                 fds, self._fds = self._fds[:n_fds], self._fds[n_fds:]
@@ -144,7 +145,7 @@ def select_readable(sock: Any, timeout: float | None) -> bool:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process now, without the interpreter's clean-up, which is the helper's."""
+    """End this process now, without the interpreter's clean-up: the helper does that."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -162,7 +163,7 @@ def leave_when_hung_up(sock: socket.socket, cancel: socket.socket | None = None)
         poller.register(cancel, select.POLLIN)
     ready = {fd for fd, _ in poller.poll()}
     if sock.fileno() in ready:
-        os._exit(0)  # not leave(): the thread at work may have taken a stream's lock
+        os._exit(0)  # not leave(): the working thread may have taken a stream's lock
 
 
 def member(sock: socket.socket) -> None:
@@ -226,7 +227,7 @@ class ForkServer:
                 return
 
     def bury(self) -> None:
-        """Reap the members, which leave with the caller; kill those that cannot."""
+        """Reap the members, which leave with the caller; kill members that cannot leave."""
         deadline = time.monotonic() + EXIT_GRACE
         while self._children and (seconds := deadline - time.monotonic()) > 0:
             select_readable(self._wake, seconds)
@@ -293,7 +294,7 @@ class ForkServer:
                     self._report((number, pid, os.waitstatus_to_exitcode(status)))
 
     def _report(self, what: Any) -> None:
-        # Never wait for the caller: if it reads no reports it misses them, but may still ask.
+        # Never wait for the caller: if it reads no reports it misses them, but may send requests.
         with contextlib.suppress(OSError):
             self._control.send(pickle.dumps(what), socket.MSG_DONTWAIT)
 
@@ -317,10 +318,10 @@ def _guarded(control: socket.socket) -> Iterator[None]:
 
 
 def _preload(kernels: Sequence[str]) -> None:
-    """Import the members' modules, once for all of them, and load the kernels of these names.
+    """Import the members' modules once for all members, and load the named kernels.
 
-    A caller that has compiled no kernel has no run for members yet. (With the JIT off it never
-    compiles one, and each member imports its modules itself.)
+    If there are no names, nothing is imported: a caller that has compiled no kernel has no run for
+    members yet. (With the JIT off it never compiles a kernel, and each member imports its modules.)
     """
     if not kernels:
         return
@@ -331,13 +332,14 @@ def _preload(kernels: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the control socket of this descriptor number.
+    """Serve the caller's requests until it leaves.
 
-    The second argument names the kernels to load, with commas; the third is PYTHONPATH.
+    arguments : the descriptor number of the control socket; the names of the kernels to load,
+        separated by commas; PYTHONPATH
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # may be inherited from the caller's thread
-    # this process was started with the caller's sys.path in it: give members the user's own
+    # this process was started with the caller's sys.path: give members the user's own PYTHONPATH
     os.environ.pop("PYTHONPATH", None)
     if len(arguments) > 2:
         os.environ["PYTHONPATH"] = arguments[2]

@@ -1,9 +1,9 @@
 """Uninterruptible calls in a fork of this process, which Ctrl-C ends.
 
-Python handles a signal between two steps of the interpreter, and a factorisation in LAPACK is one
-step, which may take minutes. A helper thread would not help: much of SciPy's LAPACK does not
-release the GIL, and a process that ends waits for threads of BLAS. A fork has the rows already,
-without a copy, and returns a much smaller result.
+Python handles a signal between two steps of the interpreter. A factorization in LAPACK is one step,
+and may take minutes. A helper thread would not help: much of SciPy's LAPACK does not release the
+GIL, and a process that ends waits for threads of BLAS. A fork has the rows without a copy, and its
+result is much smaller than the rows.
 
 The fork writes once to its end of a pipe. The caller reads the result, and then ends and reaps the
 fork in any case. The fork also ends with the caller (on Linux, by the kernel).
@@ -44,10 +44,11 @@ class CallOutcome(NamedTuple):
 
 
 def forked(function: Callable[[], T]) -> T:
-    """Call a function in a fork, and return its result: it has no other effect on this process.
+    """Call a function in a fork, and return its result; it has no other effect on this process.
 
-    Its warnings and errors become the caller's. It is a plain call in a thread other than the main
-    one, which gets no signals, and if forks are impossible or BLAS would not survive one.
+    The function's warnings and errors are repeated in the caller. The function is called without a
+    fork in three cases: (1) in a thread other than the main one, because it gets no signals; (2) if
+    forks are impossible; (3) if BLAS would not survive a fork.
 
     Raises
     ------
@@ -89,7 +90,7 @@ def forked(function: Callable[[], T]) -> T:
 
 
 def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
-    """Call an estimator's fit in a fork, and set the attributes that it changed in this process.
+    """Call an estimator's fit in a fork, and copy the attributes that it changed to this process.
 
     Raises
     ------
@@ -101,7 +102,7 @@ def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
         before = dict(vars(instance))
         call()
         after = vars(instance)
-        # by name too: a fitted array (its name ends with _) may have been changed in place
+        # also by name: a fitted array (its name ends with _) may have been changed in place
         changed = {
             name: x
             for name, x in after.items()
@@ -116,13 +117,13 @@ def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
 
 
 def may_fork() -> bool:
-    """Whether `forked` makes its call in a fork, unless the system cannot fork."""
+    """Whether `forked` makes its call in a fork, if the system can fork."""
     is_main = threading.current_thread() is threading.main_thread()
     return sys.platform == "linux" and is_main and _blas_survives_forks()
 
 
 def _blas_survives_forks() -> bool:
-    """Whether BLAS restarts its threads in a fork: with GNU's OpenMP it would wait for the old."""
+    """Whether BLAS restarts its threads in a fork; with GNU's OpenMP it waits for the old ones."""
     found = threadpool_info()
     return all(
         library["user_api"] != "blas" or library.get("threading_layer") in THREADS_THAT_SURVIVE

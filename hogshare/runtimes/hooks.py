@@ -1,4 +1,7 @@
-"""Reports finished epochs to the caller, in order and in its own thread; evaluates the model."""
+"""The hook between epochs: it reports finished epochs to the caller, and evaluates the model.
+
+Epochs are reported in order, in the caller's own thread.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,15 @@ from hogshare.system.interrupts import DeferredSignals
 class EpochHook:
     """Calls ``on_epoch(epoch, snapshot)`` for each epoch in order; stops the run on True.
 
-    With `checks` the run pauses at the epochs that they name. When every worker has left, the
-    caller's thread evaluates the model, and either ends the run or raises the limit. `each` runs
-    the parts of an evaluation that can be parallel. Work that no worker waits for runs in a thread
-    while the workers go on; the next evaluation, and the end of the with block, wait for it.
+    With `checks`, the run pauses at the epochs that the checks name. When all workers have paused,
+    the caller's thread evaluates the model, and either ends the run or raises the limit. `each`
+    runs the parts of an evaluation that can be parallel. Work for which no worker waits runs in a
+    thread while the workers go on; the next evaluation, and the end of the with block, wait for
+    this work.
 
-    `deferred` are the deferred signals of a run with other workers. Every `poll` lets them through,
-    and they may interrupt ``on_epoch`` anywhere. If code of the user's forks, and returns in the
-    child, the child does not go on with the run, as it lacks the other workers.
+    `deferred` are the deferred signals of a run with other workers. Every `poll` delivers them, and
+    they may interrupt ``on_epoch`` anywhere. If the user's code forks and returns in the child, the
+    child does not go on with the run, because it lacks the other workers.
     """
 
     def __init__(
@@ -45,7 +49,7 @@ class EpochHook:
         self.deferred = deferred or DeferredSignals()
         self.process = os.getpid()
         self.is_alone = deferred is None
-        self.seen = session.word(layout.EPOCHS)  # a resumed run has reported the epochs before
+        self.seen = session.word(layout.EPOCHS)  # a resumed run has reported earlier epochs
         self._meanwhile: Future[None] | None = None
 
     def __enter__(self) -> EpochHook:
@@ -107,8 +111,8 @@ class EpochHook:
 def call_parts(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
     """Call a function with every part, in threads if there are several.
 
-    The calling thread takes a part itself: a thread woken by one that goes on finds another core,
-    whereas two woken threads often share one until the system balances them again.
+    The calling thread computes a part itself. A thread that it wakes while it goes on finds another
+    core; two woken threads often share a core until the system balances them.
     """
     first, *others = parts
     tasks: list[Future[Any]] = []

@@ -1,20 +1,20 @@
 """Idle threads of other libraries that spin on the cores which a run needs.
 
-After a threaded call OpenBLAS's threads spin until the next one, for 2^26 to 2^28 ticks (some 30 to
-100 ms), and those of OpenMP for 1 to 200 ms: after a matrix product, a `predict` or a k-means a
-run's workers share cores with idle threads. That time is fixed when the library is loaded, so
-threads cannot be sent to sleep sooner. But idle threads can be ended, and the library starts them
-again at its next threaded call (0.1 ms for one).
+After a threaded call, a library's idle threads spin while they wait for the next call: OpenBLAS's
+threads for 2^26 to 2^28 ticks (some 30 to 100 ms), OpenMP's threads for 1 to 200 ms. So after a
+matrix product, a `predict` or a k-means, a run's workers share cores with idle threads. The time is
+fixed when the library is loaded, so the threads cannot be sent to sleep sooner. But they can be
+ended; the library starts them again at its next threaded call (0.1 ms for each thread).
 
 `end_spinning` ends them, on the thread that begins a run, before its workers start.
 
-- OpenBLAS has a function for this, which it calls itself before each fork. Another thread's call
-  that computes meanwhile would never return. So all other Python threads must be asleep at one
-  moment: of two threads in calls, one sleeps until the other is done. They are polled, and the
-  function is called, without releasing the GIL, so that none of them can begin a call.
-- OpenMP (5.0) has omp_pause_resource_all. GNU's ends the idle threads of the calling thread.
-  LLVM's and Intel's (also MKL's) ends those of the process, and only with a "hard" pause, which
-  forgets the number of threads: it is set again.
+- OpenBLAS has a function for this, which it calls itself before each fork. If another thread's call
+  computes meanwhile, that call never returns. So all other Python threads must be asleep at one
+  moment: of two threads in calls, one sleeps until the other is done. This file polls the threads,
+  and calls the function, without releasing the GIL in between: no thread can begin a call then.
+- OpenMP (5.0) has omp_pause_resource_all. GNU's function ends the idle threads of the calling
+  thread. LLVM's and Intel's function (also MKL's) ends the idle threads of the process, but only
+  with a "hard" pause. A hard pause resets the number of threads, so this file sets it again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hogshare.system import machine
 
 TASKS = "/proc/self/task"
 LINE = 512  # bytes of a thread's stat file that contain its state
-STATUS = 8192  # bytes of its status file that contain its state and count of sleeps
+STATUS = 8192  # bytes of a thread's status file that contain its state and count of sleeps
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
 # A scan for libraries takes the C library's lock on the list of them: a fork takes this lock first,
@@ -45,12 +45,13 @@ _modules = 0  # number of imported modules at the last scan
 def end_spinning(n_workers: int) -> list[str]:
     """End other libraries' idle threads if `n_workers` workers would share a core with them.
 
-    Does nothing if enough cores are free; if another Python thread runs, which may be in a call of
-    such a library; or if the system does not report the states of threads.
+    The function does nothing in three cases: (1) enough cores are free; (2) another Python thread
+    runs, which may be in a call of such a library; (3) the system does not report the states of
+    threads.
 
     Returns notes on the ended threads, for the report.
     """
-    # one reading: more would wait for those that run, and the threads themselves are read next
+    # read once: more reads would wait for running threads; the threads themselves are read next
     if machine.busy_others(more=0) + n_workers <= machine.usable_cores():
         return []
     notes = []
@@ -114,8 +115,8 @@ def _end(library: Any) -> bool:
                 found.append(_asleep(page.raw[: max(0, length)]))
             return found
 
-        # From now on no other thread gets the GIL. A thread that was asleep in two polls, and has
-        # not gone to sleep in between, was asleep when the first poll ended.
+        # From now on no other thread gets the GIL. If a thread was asleep in two polls, and its
+        # count of sleeps has not changed in between, it was asleep when the first poll ended.
         first = poll()
         if None in first or poll() != first:
             return False
@@ -126,9 +127,9 @@ def _end(library: Any) -> bool:
 
 
 def _asleep(status: bytes) -> bytes | None:
-    """Return a sleeping thread's count of sleeps, by its status; None if it is awake.
+    """Return a sleeping thread's count of sleeps, read from its status; None if it is awake.
 
-    A thread that has ended has an empty status, and counts as asleep for good.
+    A thread that has ended has an empty status, and counts as asleep from then on.
     """
     if not status:
         return b""
@@ -138,7 +139,7 @@ def _asleep(status: bytes) -> bytes | None:
 
 
 def _strangers_awake() -> int:
-    """Count this process's threads that are not Python's and run, or wait for a core."""
+    """Return the number of this process's non-Python threads that run, or wait for a core."""
     ours = {str(thread.native_id) for thread in threading.enumerate()}
     awake = 0
     for task in os.listdir(TASKS):

@@ -1,17 +1,18 @@
-"""Runs that go on when the interpreter ends: those of daemon threads.
+"""The end of daemon threads' runs when the interpreter ends.
 
-The interpreter does not wait for daemon threads, and their runs' workers end with it. So at its end
-such runs are stopped, and get a moment to end. The thread whose run has been cut short raises: it
-must not go on with half a model.
+The interpreter does not wait for daemon threads, and the workers of their runs end with it. So when
+the interpreter ends, such runs are stopped, and get a moment to end. The thread whose run has been
+cut short raises, because it must not go on with an incomplete model.
 
-A pool thread in code of the user's may be stuck in it, and cannot be ended. It is left behind: the
-interpreter ends daemon threads that wait for the GIL. But a thread in a kernel does not wait for
-it, and the kernel's code would be gone. So a thread that returns from the user's code after it was
-left behind goes no further.
+A pool thread may be stuck in the user's code, and cannot be ended. It is *left behind*: the run
+does not wait for it, and the interpreter ends daemon threads that wait for the GIL. But a thread in
+a kernel does not wait for the GIL, and would run code that is gone. So a thread that returns from
+the user's code after it was left behind goes no further.
 
-Writers: a thread that begins a run adds it to `_running`, and removes it at its end; each is one
-step of the interpreter, and needs no lock. The entries are weak and need no freeing. A thread
-registers itself in `_outside`; only the end of the process writes `_left_behind`.
+Writers: a thread that begins a run adds the run to `_running`, and removes it at the run's end.
+Each of these operations is one step of the interpreter, and needs no lock. The entries are weak and
+need no freeing. A thread registers itself in `_outside`. Only the end of the process writes
+`_left_behind`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SECONDS = 1.0  # a run that takes longer to end is stuck in code of the user's
+SECONDS = 1.0  # a run that takes longer to end is stuck in the user's code
 
 _running: dict[int, tuple[weakref.ref[Session], threading.Thread]] = {}
 _ending = False
-_outside: dict[int, str] = {}  # threads in code of the user's -> its name
+_outside: dict[int, str] = {}  # thread in a user's function -> the function's name
 _left_behind = False
 
 
@@ -40,8 +41,8 @@ _left_behind = False
 def known(session: Session) -> Iterator[None]:
     """Register a run, which is stopped when the interpreter ends.
 
-    Raises SystemExit in a thread other than the main one if the interpreter ends: the run is not
-    begun, or has been cut short.
+    Raises SystemExit in a thread other than the main one if the interpreter ends: the run then does
+    not begin, or has been cut short.
     """
     key, me = id(session), threading.current_thread()
     _running[key] = weakref.ref(session, lambda _: _running.pop(key, None)), me
@@ -65,7 +66,7 @@ def end_runs() -> None:
 
 
 def noted(function: Callable[..., T]) -> Callable[..., T]:
-    """Wrap a function of the user's: a thread is registered while it is in the function."""
+    """Wrap a user's function: each thread is registered while it is in the function."""
     name = getattr(function, "__qualname__", None) or repr(function)
 
     def ask(*args: Any) -> T:
@@ -75,7 +76,8 @@ def noted(function: Callable[..., T]) -> Callable[..., T]:
             return function(*args)
         finally:
             # In this order, against `leave_behind`, which sets the flag and then reads `_outside`:
-            # either this thread sees the flag, or the other sees that this one has come back.
+            # either this thread sees the flag, or the other thread sees that this one has come
+            # back.
             _outside.pop(me, None)
             while _left_behind:
                 time.sleep(0.01)
@@ -85,12 +87,12 @@ def noted(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def are_outside(threads: Collection[int]) -> bool:
-    """Whether all of these threads, at least one, are in code of the user's now."""
+    """Whether there are threads, and all of them are in the user's code now."""
     return bool(threads) and all(thread in _outside for thread in threads)
 
 
 def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> list[str]:
-    """Leave threads behind if all with a task are in the user's code; return its functions."""
+    """Leave threads behind if all with a task are in the user's code; return its function names."""
     global _left_behind
     _left_behind = True
     inside = [name for thread, name in list(_outside.items()) if thread in threads]

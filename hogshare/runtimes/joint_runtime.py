@@ -1,8 +1,8 @@
 """The joint runtime: several processes make the same call, and all get its result.
 
-A runtime runs the workers of one call of `solve`. A joint one comes before that: the processes
-agree on the problem, one of them makes the call with a runtime of its own, and the others run
-workers of that run.
+An ordinary runtime runs the workers of one call of `solve`. A joint runtime acts before such a
+call: (1) the processes agree on the problem; (2) one process makes the call with an ordinary
+runtime; (3) the other processes run workers of this run.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class ProcessParts(NamedTuple):
-    """The parts of a session that are neither arrays of the run nor numbers: a process's own.
+    """The parts of a session that each process has for itself: neither run arrays nor numbers.
 
-    rows : arrays by name, read only
-    barrier : one of the user's, or None
+    rows : read-only arrays by name
+    barrier : the user's barrier, or None
     stragglers, outside, plane : as in `hogshare.engine.session.Session`
     """
 
@@ -39,7 +39,7 @@ class ProcessParts(NamedTuple):
 
 
 class Making(Protocol):
-    """A call that is about to be made, as a joint runtime sees it."""
+    """A call of `solve` that is about to be made, with the methods that a joint runtime needs."""
 
     @property
     def problem(self) -> Problem:
@@ -48,7 +48,7 @@ class Making(Protocol):
 
     @property
     def validation(self) -> np.ndarray | None:
-        """The mask of held-out rows, if any."""
+        """The mask of held-out rows; None: no rows are held out."""
         ...
 
     @property
@@ -78,12 +78,12 @@ class Making(Protocol):
         ...
 
     def parts(self) -> ProcessParts:
-        """Return the parts for a process that runs workers of another one's call."""
+        """Return the parts for a process that runs workers of another process's call."""
         ...
 
 
 class Led(Protocol):
-    """A result that one process makes with the workers of all, out of the shards of all."""
+    """A result that one process makes with the workers and the shards of all processes."""
 
     @property
     def what(self) -> str:
@@ -100,7 +100,7 @@ class Led(Protocol):
         ...
 
     def shard(self, place: int, of: int) -> Shard:
-        """Return the shard of this process, number `place` of `of` processes."""
+        """Return this process's shard; it is process number `place` of `of` processes."""
         ...
 
     def made(
@@ -113,27 +113,27 @@ class Led(Protocol):
         """Return the result, as plain data.
 
         facts : the facts of all shards
-        arrays : the shards' arrays, end to end
+        arrays : the shards' concatenated arrays
         """
         ...
 
     def along(self, runtime: Any, has_all_rows: bool) -> tuple[Any, Mapping[str, Any]]:
-        """Make the result in each process, with none leading.
+        """Make the result in each process, without a leading process; all processes must call it.
 
-        runtime : a joint one, with which calls of `solve` are joint; ``gathered(content)`` and
+        runtime : a joint runtime, for joint calls of `solve`; its methods ``gathered(content)`` and
             ``added(array)`` exchange other data
-        has_all_rows : whether each process has all rows, or rows of its own
+        has_all_rows : True if each process has all rows; False if each has rows of its own
 
         Returns plain data, and values by name that must be the same in all processes.
         """
         ...
 
     def received(self, made: Any) -> Any:
-        """Unpack the result; raises while all processes can still be notified."""
+        """Unpack the result; if this raises, all processes can still be notified."""
         ...
 
     def take(self, received: Any) -> Any:
-        """Take over the result, once all processes have it; return the call's return value."""
+        """Apply the result, once all processes have it; return the call's return value."""
         ...
 
 
@@ -146,7 +146,7 @@ class Joint(Runtime):
     def make(self, making: Callable[[], Making]) -> Any:
         """Make a call together with the other processes; return its report, the same in all.
 
-        making : builds the call. Its errors count as the call's: all processes raise them
+        making : builds the call; an error in it is an error of the call, which all processes raise
         """
         raise NotImplementedError
 
@@ -157,6 +157,6 @@ class Joint(Runtime):
     def lead(self, making: Callable[[], Led]) -> Any:
         """Have one process make a result with the workers of all; return it in all of them.
 
-        making : builds the task. Its errors count as the call's: all processes raise them
+        making : builds the task; an error in it is an error of the call, which all processes raise
         """
         raise NotImplementedError

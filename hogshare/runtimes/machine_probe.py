@@ -1,11 +1,13 @@
-"""Measure the machine's constants: about a second, once the loops are compiled.
+"""Measurement of the machine's constants: about a second, once the loops are compiled.
 
-Every number is a median over repeats: brief other work of the machine does not count, permanent
-work does. The waking of a thread is measured between all others and given by its lower quartile:
-the cores of a virtual machine are slow for up to two seconds at a stretch, and waking takes two or
-three times as long then. Threads that measure together are bound to a core each, start at a
-barrier, and share only data that they read; each writes a vector of its own. The word and vector of
-a hand-over have one writer at a time: the thread whose number the word has.
+Every constant is a median over repeats. So other programs change it only if they run for most of
+the measurement. The time to wake a thread is measured between the other measurements, and is its
+lower quartile: the cores of a virtual machine are slow for up to two seconds at a stretch, and
+waking then takes two or three times as long.
+
+Writers: threads that measure together are bound to one core each, start at a barrier, and share
+only data that they read; each writes a vector of its own. The word and the vector of a hand-over
+have one writer at a time: the thread whose number is in the word.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from hogshare.runtimes.pool import pool
 from hogshare.system.machine import Machine
 
 REPEATS = 31
-FEATURES = 47_236  # rcv1's
-WIDTH = 67  # nonzeros of its rows
-INDICES = WIDTH << 12  # drawn; repeats do no harm, as rows are streamed
+FEATURES = 47_236  # number of features of rcv1
+WIDTH = 67  # nonzeros in a row of rcv1
+INDICES = WIDTH << 12  # number of random indices; repeats do no harm, as rows are streamed
 LINE_VALUES = 16  # float32 values in a cache line
 BIG_BYTES = 1 << 26  # more than any core's own cache
 MOST_BYTES = 1 << 28  # streamed by many threads together
 EPOCH_VALUES = 1 << 22  # read in a millisecond, a short epoch
-DENSE_FEATURES = 54  # covtype's
+DENSE_FEATURES = 54  # number of features of covtype
 DENSE_ROWS = 1 << 16
 CHASE_STEPS = 20_000
 HAND_OVERS = 1_000
@@ -48,16 +50,16 @@ T = TypeVar("T")
 def probe(repeats: int = REPEATS) -> Machine:
     """Measure this machine.
 
-    repeats : how often each loop runs
+    repeats : number of times that each loop runs
 
-    With one usable core, constants that need a second one have their defaults.
+    With one usable core, constants that need a second core have their defaults.
     """
     _prepare()
     n_threads = usable_workers(-1)
     rng = np.random.default_rng(0)
     big = np.ones(min(MOST_BYTES, n_threads * BIG_BYTES) // 4, np.float32)
     drawn = rng.integers(0, FEATURES, INDICES, dtype=np.uint32)
-    columns = np.resize(drawn, big.size // 2)  # with as many of the big vector's values: as big
+    columns = np.resize(drawn, big.size // 2)  # with as many values of it: `big.nbytes` in all
     measures: dict[str, Callable[[], float]] = {
         "sparse_value_ns": lambda: _sparse_value_ns(columns[: BIG_BYTES // 8], big, repeats // 2),
         "stream_gb_per_second": lambda: _stream_gb_per_second(big[: BIG_BYTES // 4], repeats),
@@ -139,8 +141,8 @@ def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
 
     The calling thread computes before and after.
 
-    Runs wake their workers like this. A core that has slept for long takes twice as long, but so
-    does everything else then.
+    Runs wake their workers in the same way. If the core has slept for long, waking takes twice as
+    long, but so does everything else then.
     """
     placement = CorePlacement(2)
 

@@ -1,9 +1,10 @@
-"""Repairs a run when workers die: frees their words, puts their blocks back, repairs sums.
+"""The repair of a run when workers die: it frees lock words, returns blocks, and repairs sums.
 
-Sums are those over the rows that some rules store: a dead worker may have left them half written,
-and they are summed anew. Runs in the caller's main thread. Writes into shared words only through
-`hogshare.kernels.schedule.repair`. A dead worker's changes that were not yet folded into the shared
-vector are lost, and nothing else is.
+Some rules store sums over rows. A dead worker may have left them half written, so they are summed
+anew. Only a dead worker's changes that were not yet folded into the shared vector are lost.
+
+Writer: the caller's main thread. It writes to shared words only through
+`hogshare.kernels.schedule.repair`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Monitor:
         s = self.session.schedule
         repair.bury(s.control, s.table[worker])
         if int(s.control[layout.PREPARER]) == worker + 1:
-            # it may have died between the two stores of a swap, which duplicates one entry: start
-            # again from a whole permutation
+            # it may have died between the two stores of a swap, and so have duplicated an entry:
+            # start again from a whole permutation
             s.permutation[:] = np.arange(len(s.permutation))
         repair.release_words(self.session.vector.segments, s.control, worker)
         if self.session.has_master:
@@ -50,7 +51,7 @@ class Monitor:
             self._owed[worker] = block
 
     def tick(self) -> None:
-        """Put blocks back, run repairs, and end an epoch whose last worker died before it did."""
+        """Return blocks, run repairs, and end an epoch if its last worker died before ending it."""
         if not self._dead:
             return
         repair.open_repair(self.session.schedule.table, self.session.schedule.control)
@@ -69,7 +70,7 @@ class Monitor:
             return
         live = [k for k in range(len(s.table)) if s.table[k, layout.T_STATE] < layout.DONE]
         if any(s.table[k, layout.T_BLOCK] == block for k in live):
-            return  # another worker has the block, or is just failing to take it: retry later
+            return  # another worker has the block, or is failing to take it: retry later
         if repair.put_back(s.returned, s.control, worker, block):
             del self._owed[worker]
 

@@ -1,18 +1,18 @@
 """Threads that stay alive between runs: waking two takes 0.06 ms, starting them 0.4 ms.
 
-Writers: `submit` takes a thread from the list of spare ones, or starts one, and gives it the task;
-a thread adds itself back when a task is done, just before it reports the result. Each is one step
-of the interpreter, so threads are never fewer than tasks: no task waits for another one's thread,
-and a caller that waits for each task before the next starts no second thread. There is no lock: a
-signal's handler may submit a task in the middle of its thread's own `submit`, and a fork finds no
-lock taken.
+Writers: `submit` takes a thread from the list of spare threads, or starts one, and gives it the
+task. A thread adds itself to the list again when its task is done, just before it reports the
+result. Each change of the list is one step of the interpreter. So there are never fewer threads
+than tasks: no task waits for another task's thread. If a caller waits for each task before it
+submits the next one, the pool starts no second thread. There is no lock: a signal's handler may
+submit a task in the middle of its thread's own `submit`, and a fork finds no lock taken.
 (`concurrent.futures.ThreadPoolExecutor` miscounts from Python 3.12 on if a task comes while another
-ends: it starts a thread too many every hundred runs, and never ends it.) A task's thread is known
-before it wakes up, and can be bound off a core (`submit_to`).
+ends: every hundred runs it starts a thread too many, and never ends it.) A task's thread is known
+before it wakes up, and can be bound to other cores (`submit_to`).
 
-Freeing: idle threads end with the process, which stops runs, closes the pool and waits for threads
-in a kernel, whose code would be gone. (For threads in code of the user's it waits two seconds; see
-`hogshare.runtimes.interpreter_exit`.)
+Freeing: idle threads end with the process. At its end the process stops runs, closes the pool and
+waits for threads in a kernel, because the kernel's code would be gone. (It waits two seconds for
+threads in the user's code; see `hogshare.runtimes.interpreter_exit`.)
 
 `call_in_queue`: a thread takes parts from an iterator under a lock and writes each part's result to
 its own place of a list; the caller reads the list when all threads have finished.
@@ -39,7 +39,7 @@ from hogshare.system.callers import users_line
 from hogshare.system.interrupts import DeferredSignals
 
 POLL_SECONDS = 0.5  # between two checks whether the user insists
-STUCK_SECONDS = 2.0  # for which the end of the process waits for code of the user's
+STUCK_SECONDS = 2.0  # for which the end of the process waits for the user's code
 
 Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 
@@ -55,14 +55,14 @@ class _Promise(Future[Any]):
 class _Server:
     def __init__(self, serve: Callable[[_Server], None], name: str) -> None:
         self.tasks: SimpleQueue[Task] = SimpleQueue()
-        self.sent = False  # bound to some cores, for a task that it has not ended yet
+        self.sent = False  # whether it is bound to some cores, for a task that has not ended yet
         self.thread = threading.Thread(target=serve, args=(self,), name=name, daemon=True)
         self.thread.start()
 
     def go_to(self, cores: Collection[int]) -> None:
-        """Have the thread wake up on one of these cores; if empty, on any of the calling thread's.
+        """Make the thread wake up on one of these cores; if empty, on any of the calling thread's.
 
-        An interrupted call may have bound the thread without giving it a task.
+        The thread may still be bound by an interrupted call, which gave it no task.
         """
         thread = self.thread.native_id
         if thread is None or not (cores or self.sent):
@@ -74,7 +74,7 @@ class _Server:
 
 
 class ThreadPool:
-    """A pool of as many threads as it ever had tasks at one time."""
+    """A pool with as many threads as the largest number of its simultaneous tasks so far."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -101,7 +101,7 @@ class ThreadPool:
         """
         future = _Promise()
         with DeferredSignals():  # a signal in this block would lose a thread
-            self._unfinished.add(future)  # first: the end of the process waits for what runs
+            self._unfinished.add(future)  # first: the end of the process waits for running tasks
             try:
                 if self._closed:
                     raise RuntimeError("no run can start any more: the process is ending.")
@@ -129,7 +129,7 @@ class ThreadPool:
                 result = function(*args) if runs else None
             except BaseException as raised:
                 error = raised
-            if os.getpid() != self.process:  # in a child, whose only thread this is
+            if os.getpid() != self.process:  # in a forked child, which has only this thread
                 if error is not None:
                     raise error
                 return
@@ -146,7 +146,7 @@ class ThreadPool:
     def close(self) -> None:
         """Take no more tasks, and wait until the accepted ones are finished.
 
-        Tasks stuck in code of the user's are left with a warning after two seconds.
+        After two seconds, tasks that are stuck in the user's code are left behind, with a warning.
         """
         self._closed = True
         deadline, stuck = time.monotonic() + STUCK_SECONDS, list[str]()
@@ -192,12 +192,14 @@ def wait_for(
     to_the_end: bool = False,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Wait until tasks are done; signals come through meanwhile, and leave the tasks whole.
+    """Wait until tasks are done; a signal may interrupt the wait, but not the tasks.
 
-    With `to_the_end` signals are deferred too, unless the user insists: the tasks have been asked
-    to end. `is_enough` is polled, and ends the wait by returning True; tasks may then still run. A
-    child of the process that has the tasks does not wait. Outside the main thread no signal is
-    deferred.
+    tasks : the futures of the tasks
+    to_the_end : whether signals are deferred, unless the user insists: for tasks that have been
+        asked to end. Outside the main thread no signal is deferred
+    is_enough : polled; the wait ends when it returns True, and tasks may then still run
+
+    A forked child of the process that has the tasks does not wait.
     """
     bell, process = Bell(), os.getpid()
     with DeferredSignals(bell) as deferred:
@@ -222,7 +224,7 @@ def call_in_queue(
     """Call ``function(part, is_over)`` with every part, `n_threads` of them at a time.
 
     ``is_over()`` becomes True when the results are no longer needed: after Ctrl-C, or when another
-    part has failed. A slow function should poll it, and return.
+    part has failed. A slow function should poll it, and return when it is True.
 
     Returns the results, in the order of the parts.
     """
@@ -259,7 +261,7 @@ def call_in_queue(
 
 
 def each_by(n_threads: int) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
-    """Return a function that maps a function over parts by `n_threads` threads, into a list."""
+    """Return ``each(function, parts)``, which returns a list; `n_threads` threads compute it."""
 
     def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
         parts = list(parts)

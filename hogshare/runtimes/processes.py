@@ -1,13 +1,13 @@
 """Workers as processes of the crew, over one arena; worker 0 is a thread of the caller.
 
-No thread waits for a process to start: worker 0 begins when the others' tasks have been sent, the
-others join while it works, and a run that is over before they join is closed to them. The calling
-thread watches the members' sockets and the progress table. If a member dies, a warning names it and
-its signal, and the run finishes on the others.
+No thread waits for a process to start. Worker 0 begins when the others' tasks have been sent, and
+the others join while it works. If the run is over before a member joins, it is closed to this
+member. The calling thread watches the members' sockets and the progress table. If a member dies, a
+warning names the member and its signal, and the other workers finish the run.
 
 Writers: see `hogshare.engine.session`. Freeing: the caller closes its handle of the arena at the
-end of the run; a member drops its mapping when its task returns. The memory has no name, so it
-cannot be left behind.
+end of the run; a member drops its mapping when its task returns. The memory has no name, so no file
+is left behind.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Processes(Runtime):
     ) -> Outcome:
         """Run to the end."""
         crew = current_crew()
-        wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
+        wanted = session.settings.n_workers - 1 + session.has_master  # the last: the master
         news, process = News(), os.getpid()
         with (
             DeferredSignals(news) as deferred,
@@ -132,7 +132,7 @@ class Processes(Runtime):
 
 
 class Watch:
-    """Tracks one run's members (joined, dead or failed), and worker 0's news."""
+    """The state of one run's members (joined, dead or failed), and worker 0's news."""
 
     def __init__(self, session: Session, members: Mapping[int, Member], news: News) -> None:
         self.session = session
@@ -157,11 +157,12 @@ class Watch:
         return bool(self.at_work())
 
     def left_behind(self, is_zero: bool) -> list[Member]:
-        """Return the members that do not leave an interrupted run: they are in code of the user's.
+        """Return the members that do not leave an interrupted run: they are in the user's code.
 
-        They count as dead from now on, and so does worker 0 if it is one of them (`is_zero`): a
-        master waits until all workers are done or dead. A master that is a member is left behind
-        with them: it would wait for ever if one of them wrote into its row again before it ends.
+        From now on these members are dead in the table, because a master waits until all workers
+        are done or dead. Worker 0 is dead, too, if it is in the user's code (`is_zero`). If the
+        master is a member, it is also left behind: it would wait for ever if one of these workers
+        wrote to its row again before ending.
         """
         workers = self.at_work()
         for worker in [k for k, member in self.members.items() if member in workers]:
@@ -202,7 +203,7 @@ class Watch:
         member = self.members[k]
         for message in member.poll():
             if isinstance(message, TaskFailed):
-                # the process stays alive, but its worker does not: no other may wait for it
+                # the process stays alive, but its worker is dead: no other worker may wait for it
                 self.failures.append(message)
                 self.session.stop()
                 if k != self.master and self._state(k) != layout.DONE:
@@ -217,10 +218,11 @@ class Watch:
             return
         running = self.session.word(layout.STOP) == layout.RUNNING
         if self._state(k) in (layout.DONE, layout.RESTING) and not running:
-            # a master waits for a worker that has only paused (in a running run it would resume)
+            # a master would wait for a worker that has only paused (in a running run it would
+            # resume)
             worker_life.apply(self.session.schedule.table[k], worker_life.CLOSE)
             return
-        self.monitor.bury(k)  # first: others may wait, and the next line may take a moment
+        self.monitor.bury(k)  # first: other workers may wait, and the next line may take a moment
         came, what = _fate(f"worker {k}", member)
         lost = ", and only steps that it had not exchanged yet are lost" if came else ""
         sentence = f"{what}; the fit goes on without it{lost}"
@@ -240,15 +242,15 @@ class Watch:
             self.poll(TICK_SECONDS / 4)
 
     def raise_failures(self) -> None:
-        """Raise an exception of a member's task again."""
+        """Raise the exception that a member's task has raised, if any."""
         if self.failures:
             failure = self.failures[0]
             raise RuntimeError(f"A worker process failed: {failure.summary}\n{failure.traceback}")
 
 
 def _fate(name: str, member: Member) -> tuple[bool, str]:
-    """Whether a member that is gone had come up, and a sentence about its end."""
-    death = member.death  # before `pid`, which the report on an early death sets
+    """Return whether a member that is gone had been up, and a sentence about its end."""
+    death = member.death  # read before `pid`: the report on an early death sets `pid`
     if member.pid is None:
         return False, f"{name} {death}"
     return True, f"{name} (process {member.pid}) {death}"

@@ -1,13 +1,13 @@
 """The protocol of runtimes, which allocate the memory of a run and run its workers.
 
-This is all that `solve` requires of one. It calls
+`solve` calls these methods of a runtime, and no others:
 
     settle -> allocate -> prepare -> run, once or more -> close
 
-and calls `close` after `allocate` even if there was an error. A worker is a generator
-(`hogshare.engine.loop.loop_of`) that yields its wishes: call a function, let time pass, an epoch is
-over. A runtime only drives all workers to their ends, each by one thread at a time: the workers
-decide on their work, their stops and their waits.
+After `allocate` it always calls `close`, even after an error. A worker is a generator
+(`hogshare.engine.loop.loop_of`) that yields requests: call a function, let time pass, report that
+an epoch is over. A runtime only drives each worker to its end, with one thread at a time. The
+workers themselves decide what they compute, and when they stop and wait.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """The outcome of a run, besides the content of its session.
+    """The outcome of a run, in addition to the content of its session.
 
     Attributes
     ----------
     notes : list of str
         Unexpected events, for the report.
     seconds : float or None
-        By the runtime's own clock, if it has one.
+        The run's time by the runtime's own clock; None: it has no clock of its own.
     traffic : dict or None
-        The messages of the runtime itself during the call, in the form of the report.
+        The runtime's own messages during the call, in the format of the report.
     why : str or None
-        The reason for the end of the run, if the runtime has ended it.
+        The reason for the end of the run, if the runtime has ended it; otherwise None.
     """
 
     notes: list[str]
@@ -61,17 +61,17 @@ class Runtime:
     name : str
         Name for the report.
     is_private : bool, default=True
-        Whether its memory stays valid while any reference to it exists, so that the model need not
-        be copied out.
+        Whether its memory stays valid while any reference to it exists. The model is then not
+        copied out.
     is_inside : bool, default=False
         Whether the only worker runs in the calling thread, which then reports each epoch's end
         before the next epoch begins.
     has_clock : bool, default=False
-        Whether it has a clock of its own: workers then yield at every block, between its claim and
-        its computing.
+        Whether it has a clock of its own. Workers then yield at every block, after they have
+        claimed it and before they compute it.
     has_teams : bool, default=False
-        Whether all workers run at the same time, each in a thread or a process of its own, in one
-        memory. Then a worker may wait within a block for another one's part of it.
+        Whether all workers run at the same time, each in a thread or process of its own, in one
+        memory. Within a block, a worker may then wait for another worker's part of the block.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Runtime:
         """
 
     def local_problem(self, problem: Problem) -> Problem:
-        """Return the problem of this process's workers: its part of a larger one."""
+        """Return the problem of this process's workers: all of `problem`, or a part of it."""
         return problem
 
     def settled(self, choices: Choices) -> Choices:
@@ -136,7 +136,7 @@ class Runtime:
         return False
 
     def parts(self, plane: Plane) -> int:
-        """Return the number of moments of reading the one vector, on a clock of its own; or 0."""
+        """Return the number of moments that reading the lock-free vector takes; 0: not modeled."""
         return 0
 
     def allocate(
@@ -145,7 +145,7 @@ class Runtime:
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Return the memory of a run, which all workers see: zeros. By default this process's.
+        """Return the memory of a run, zeros that all workers see; by default of this process.
 
         Parameters
         ----------
@@ -154,12 +154,12 @@ class Runtime:
         rows : mapping of str to ndarray
             Read-only arrays, which may be used in place.
         assigned : mapping of str to ndarray
-            Arrays of the caller's among `shapes`, which may be used in place.
+            The caller's arrays for some of the names in `shapes`; they may be used in place.
         """
         return {**private_memory(shapes, assigned), **rows}
 
     def prepare(self, session: Session) -> None:
-        """Do work that must not count in the run's time. By default nothing."""
+        """Do work that must not count in the run's time; by default there is none."""
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
@@ -167,14 +167,15 @@ class Runtime:
         """Run every worker of a session to its end, and the master if the session has one.
 
         Do so in a with block of `hogshare.runtimes.hooks.EpochHook(session, on_epoch, checks)`.
-        Call its `poll` in the calling thread now and then, and when all workers have ended: it
-        reports epochs, and evaluates the model when all workers pause. After an exception, call
-        ``session.stop()``, wait for the workers to leave, and raise it again.
+        Call the hook's `poll` in the calling thread now and then, and again when all workers have
+        ended. `poll` reports epochs, and evaluates the model when all workers pause. After an
+        exception, call ``session.stop()``, wait for the workers to leave, and raise the exception
+        again.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free the memory. By default nothing: this process's own memory needs no freeing."""
+        """Free the memory; by default do nothing, as this process's own memory needs no freeing."""
 
     def facts(self) -> dict[str, Any]:
         """Return entries for the report's settings, besides the name."""
