@@ -1,29 +1,30 @@
-"""The values on the edges between centres: one pass each to fold, to send and to take in.
+"""The values on the edges between centres: one pass over them to fold, to send or to take in.
 
     fold    a worker's weighted change goes into the mirror, the total and every edge's residual
     pack    the chosen part of a residual goes into the next slot of the edge
     let go  the sent values are subtracted from the residual
     take    a message goes into the mirror, and into the residuals of edges that pass it on
 
-A fold *counts* a worker's change: weight times change, rounded once. Exactly, for each parameter:
-the values sent along an edge plus its residual are the changes counted and passed on; a mirror is
-the changes counted plus the values that have come.
+A fold *counts* a worker's change: it adds weight times change, rounded once. Two equations are
+exact for each parameter. (1) The values sent along an edge plus the edge's residual equal the
+changes that were counted or passed on. (2) A mirror equals the changes that were counted plus the
+values that have come.
 
 Writers: the owner of the centre's lock writes the centre's rows of a `Book` and those of its edges.
-Readers: the same; the mirror is also read by an evaluation of the model while others work. Nothing
+Readers: the same owner; an evaluation of the model also reads the mirror while workers run. Nothing
 is freed in this file.
 
-Order: the lock's owner may die at any store, so all is done in chunks of `CHUNK` numbers. A chunk's
-new values are staged, then a releasing store of J_STEP says so, then they are put in place, then
-J_STEP names the next chunk. A worker that finds the lock with a dead owner puts the staged values
-in place, which may be done twice, and continues (`bring_to_an_end`). So a sent message is
-let go whole, and a message that was being taken is taken whole; the part of a fold that was not
-staged is lost with its worker, from all arrays alike.
+Order: the lock's owner may die at any store, so every pass works in chunks of `CHUNK` numbers. (1)
+A chunk's new values are staged. (2) A releasing store of J_STEP marks them as staged. (3) They are
+put in place. (4) J_STEP names the next chunk. A worker that finds the lock with a dead owner puts
+the staged values in place, which may be done twice, and continues (`bring_to_an_end`). So a sent
+message is let go as a whole, and a message that was being taken is taken as a whole. The part of a
+fold that was not staged is lost with its worker, and is missing from all arrays alike.
 
-Each edge has its own residual, a sum and not the difference of two sums: so a message has the bits
-of the changes that it is made of, as the papers' sums have, and the remaining residual is exact.
-This costs a fold one written vector per edge. `open` has a byte per 64 parameters, 0 if the
-residual has nothing: no pass reads those parameters.
+Each edge has its own residual, which is a sum and not the difference of two sums. So a message has
+the bits of its changes' sum, as in the papers, and the remaining residual is exact. A fold
+therefore writes one vector per edge. `open` has a byte per 64 parameters, which is 0 if the
+residual of all of them is zero: no pass reads those parameters.
 """
 
 from typing import NamedTuple
@@ -43,22 +44,25 @@ NOTHING, FOLDING, TAKING, SENDING = range(4)  # of J_DOING
 J_DOING, J_EDGE, J_NUMBER, J_STEP = range(4)  # J_STEP: twice the chunk, and 1 if it is staged
 SUM, WEIGHTED, MEAN, MOMENTUM = range(4)  # how changes of several workers are folded
 ABSOLUTE, RELATIVE, GIVEN = range(3)  # which changes are significant; GIVEN: `chosen` says it
-SMALL = 0.01  # of a value: changes below are counted, as in section 3 of Gaia's paper
+SMALL = 0.01  # of a value: smaller changes are counted, as in section 3 of Gaia's paper
 OWN_ROWS = 5  # of `staged`: mirror, total or got, change, withheld part, momentum
 
 
 class Book(NamedTuple):
-    """The arrays of all centres, edges and workers, by rows, as `Mirrors.arrays` lists them.
+    """The arrays of all centres, edges and workers, one row each, as `Mirrors.arrays` lists them.
 
-    mirror, total : float64 [n_centres, n]; the model, and its change by the centre's own workers
+    mirror : float64 [n_centres, n], the model of each centre
+    total : float64 [n_centres, n], the model's change by the centre's own workers
     staged : float64 [n_centres, OWN_ROWS + most edges that leave one, CHUNK]
     journal : int64 [n_centres, WORD]
-    residual, got : float64 [n_edges, n]; changes still to be sent, and changes that have come
+    residual : float64 [n_edges, n], changes still to be sent
+    got : float64 [n_edges, n], changes that have come
     open : uint8 [n_edges, n / PLACES]
-    outer : float64 [n_workers, n], or [n_workers, 0]; the momentum of a worker's changes
+    outer : float64 [n_workers, n], the momentum of a worker's changes; [n_workers, 0] without
+        momentum
     chosen, announced, blocked : uint8 [n_centres or n_edges, n]; flags of parameters that are sent,
         that were announced and not sent, and that were announced and are still to come
-    n_blocked, n_announced : int64 [n_edges], how many flags of an edge are set
+    n_blocked, n_announced : int64 [n_edges], number of an edge's flags that are set
     """
 
     lock: np.ndarray
@@ -91,9 +95,9 @@ class Book(NamedTuple):
 
 
 class Live(NamedTuple):
-    """The vector that a worker has moved: coefficients times their scales, and intercepts.
+    """The vector that a worker has changed: coefficients times their scales, and intercepts.
 
-    w : float32 or float64 [at least m]
+    w : float32 or float64 [at least m], coefficients without their scales
     tail : float64 [n - m], intercepts
     scales : float64 [n_columns]
     is_direct : whether others write it meanwhile; if so, it is changed only by atomic adds
@@ -112,7 +116,7 @@ class Weights(NamedTuple):
     curvature : float32 [n_features]
     of_intercepts : float64 [1], the intercepts' curvature
     etas : float64 [n_columns], step sizes
-    rows : number of rows in a change
+    rows : number of rows that a change comes from
     decay : strength of l2
     clips : whether l1 makes exact zeros
     """
@@ -128,7 +132,7 @@ class Weights(NamedTuple):
 
 @exact_inlined
 def begin(journal, doing, edge, number):
-    """Open the journal for an operation of which nothing has been staged."""
+    """Open the journal for an operation; nothing of it has been staged yet."""
     store(journal, J_EDGE, edge)
     store(journal, J_NUMBER, number)
     store(journal, J_STEP, 0)
@@ -143,7 +147,7 @@ def end(journal):
 
 @exact_inlined
 def open_words(flags, first, last):
-    """Mark places first to last: a residual may have values in them."""
+    """Mark places from first to last as OPEN: a residual may be nonzero in them."""
     for word in range(first // PLACES, (last - 1) // PLACES + 1):
         flags[word] = OPEN
 
@@ -164,7 +168,7 @@ def are_equal(one, other):
 
 @exact_helper
 def read_live(live, m, first, last, out):
-    """Copy the worker's numbers from first to last."""
+    """Copy the worker's numbers from first to last into `out`."""
     n_columns = live.scales.shape[0]
     w = live.w[first : max(first, min(m, last))]
     if n_columns == 1:
@@ -209,9 +213,9 @@ def weigh(weights, one_of, m, first, last, change):
 def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
     """Fold a worker's change since `base` into mirror, total and residuals.
 
-    one_of : number of changes from about the same vector that this is one of
+    one_of : number of changes that start from about the same vector, this one included
     momentum : factor of the earlier changes, with weights of kind MOMENTUM
-    who : the worker whose momentum is used
+    who : number of the worker whose momentum is used
     is_own : whether no other worker has moved the mirror since `base`: the mirror then becomes the
         worker's own vector, without the rounding of a sum
     """
@@ -251,7 +255,8 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
             else:
                 weigh(weights, one_of, m, first, last, change)
             if weights.clips:
-                # what clipped the base to zero clips anything smaller: l1's zeros stay exact
+                # the penalty that clipped the base to zero clips anything smaller: zeros of l1 stay
+                # exact
                 for i in range(min(size, m - first)):
                     if after[i] == 0.0 and abs(was[i]) <= abs(began[i]):
                         change[i] = -was[i]
@@ -280,7 +285,7 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
 
 @exact_inlined
 def gather_pace(momenta, momentum, even, change, gained):
-    """Add the momentum of earlier changes to the changes, as Nesterov does; weigh all evenly."""
+    """Add the momentum of earlier changes, as Nesterov does, and multiply all by `even`."""
     for i in range(momenta.shape[0]):
         gained[i] = momentum * momenta[i] + change[i]
         change[i] = even * (momentum * gained[i] + change[i])
@@ -315,7 +320,7 @@ def put(staged, place):
 
 @exact_inlined
 def put_fold(book, centre, out, first, last, who):
-    """Put the staged values of a fold in place; it may be done twice."""
+    """Put the staged values of a fold in place; repeating this is harmless."""
     outer = book.outer[who]
     put(book.staged[centre, 4], outer[first : min(outer.shape[0], last)])
     put(book.staged[centre, 0], book.mirror[centre, first:last])
@@ -329,13 +334,14 @@ def put_fold(book, centre, out, first, last, who):
 
 @exact_kernel
 def choose(book, centre, edge, kind, limits):
-    """Choose the values of a residual to send: significant ones, and those its reader waits for.
+    """Choose the values of a residual to send: significant ones, and ones its reader waits for.
 
-    kind, limits : ABSOLUTE or RELATIVE, and float64 [1] or [n]; GIVEN: `chosen` says it
+    kind : ABSOLUTE or RELATIVE; GIVEN: `chosen` says which changes are significant
+    limits : float64 [1] or [n], thresholds
 
     `chosen` is written only where `open` is not CLOSED.
 
-    Returns how many are significant, how many have changed, and how many are chosen.
+    Returns the number of significant values, of changed values, and of chosen values.
     """
     residual, mirror, flags = book.residual[edge], book.mirror[centre], book.open[edge]
     chosen, announced = book.chosen[centre], book.announced[edge]
@@ -376,7 +382,7 @@ def choose(book, centre, edge, kind, limits):
 
 @exact_helper
 def mark(left, value, take, kind, limits):
-    """Mark the significant residuals of a word; an unchanged one never is."""
+    """Mark the significant residuals; a residual of zero is never significant."""
     size = left.shape[0]
     if limits.shape[0] > 1:
         for i in range(size):
@@ -397,15 +403,15 @@ def mark(left, value, take, kind, limits):
 
 @exact_inlined
 def as_sent(value, single):
-    """Round a value to the bytes that it is counted as."""
+    """Round a value to float32 if values are sent as float32."""
     return np.float64(np.float32(value)) if single else value
 
 
 @exact_kernel
 def pack(book, box, centre, edge, is_whole, single, round_):
-    """Write the chosen values into the next slot of an edge, and note in the journal that it goes.
+    """Write the chosen values into the next slot of an edge, and note its sending in the journal.
 
-    is_whole : whether all numbers are sent, without their places
+    is_whole : whether the numbers of all places are sent, without the places
     single : whether values are rounded to float32, whose bytes are counted
     """
     residual, flags, chosen = book.residual[edge], book.open[edge], book.chosen[centre]
@@ -440,7 +446,7 @@ def pack(book, box, centre, edge, is_whole, single, round_):
 
 @exact_kernel
 def let_go(book, box, centre):
-    """Subtract the sent message that the journal names from its residual, from J_STEP on."""
+    """Subtract the sent message that the journal names from its residual, from chunk J_STEP on."""
     journal = book.journal[centre]
     edge, number, step = journal[J_EDGE], journal[J_NUMBER], journal[J_STEP]
     slot = slot_of(box, number)
@@ -501,7 +507,7 @@ def begin_taking(book, box, centre, edge):
 
 @exact_helper
 def stage_sum(vector, come, where, first, is_whole, out):
-    """Stage a vector plus the values that came: at `first` on for a whole message, else `where`."""
+    """Stage vector plus values: from place `first` on for a whole message, otherwise at `where`."""
     if is_whole:
         part = vector[first : first + come.shape[0]]
         for i in range(come.shape[0]):
@@ -513,7 +519,7 @@ def stage_sum(vector, come, where, first, is_whole, out):
 
 @exact_helper
 def put_at(staged, vector, where, first, size, is_whole):
-    """Put staged values in place: at `first` on for a whole message, else `where`."""
+    """Put staged values in place: from `first` on for a whole message, otherwise at `where`."""
     if is_whole:
         put(staged, vector[first : first + size])
     else:
@@ -523,7 +529,7 @@ def put_at(staged, vector, where, first, size, is_whole):
 
 @exact_helper
 def move_live(live, m, come, where, first, is_whole, staged, is_again):
-    """Add the values that came to a vector that others write meanwhile.
+    """Add the values of a message to a vector that other workers write meanwhile.
 
     is_again : whether a dead owner had begun this; how much it had added is unknown, so the staged
         values replace the vector's
@@ -545,7 +551,7 @@ def move_live(live, m, come, where, first, is_whole, staged, is_again):
 
 @exact_kernel
 def take_in(book, box, centre, out, live, passes_on):
-    """Add the message that the journal names to the mirror, from J_STEP on; then take it.
+    """Add the message that the journal names to the mirror, from chunk J_STEP on; then take it.
 
     passes_on : int64, indices in `out` of the edges that pass it on
     """
@@ -604,7 +610,7 @@ def take_in(book, box, centre, out, live, passes_on):
 
 @exact_kernel
 def finish_fold(book, centre, out, live):
-    """Put the chunk of a fold that a dead owner has staged in place; later chunks are lost."""
+    """Put in place the chunk of a fold that a dead owner has staged; later chunks are lost."""
     step, n = book.journal[centre, J_STEP], book.mirror.shape[1]
     m = n - live.tail.shape[0]
     kind = live.w.dtype.type
@@ -628,7 +634,7 @@ def end_of(journal):
 
 @exact_kernel
 def adopt(mirror, live, base):
-    """Copy a centre's mirror into a worker's vector and base: changes count from it."""
+    """Copy a centre's mirror into a worker's vector and base, from which its next change counts."""
     tail = live.tail
     m = mirror.shape[0] - tail.shape[0]
     w, part = live.w[:m], base[:m]

@@ -1,21 +1,21 @@
-"""A worker's part in its centre after a block, in one call: fold, send, take in, wait a moment.
+"""A worker's part in its centre after a block, in one call: fold, send, take in, wait briefly.
 
-    LOCK    take the centre's lock, and finish what a dead owner of it had begun
-    FOLD    once per block: fold the worker's change, and advance the centre's clock
-    SEND    to each reader not yet notified of this clock: the changes that pass the filter
-    TAKE    the messages of other centres; in step, once every awaited message has come
-    CHECK   whether the worker may go on; if so, it adopts the mirror
-    WAIT    without the lock, until another pass may achieve something
+    LOCK take the centre's lock, and finish what a dead owner of it had begun FOLD once per block:
+    fold the worker's change, and advance the centre's clock SEND to each reader not yet notified of
+    this clock, send the changes that pass the filter TAKE the messages of other centres; in step,
+    once every awaited message has come CHECK whether the worker may go on; if so, it adopts the
+    mirror WAIT without the lock, until another pass may achieve something
 
-The call returns GO_ON, or returns where its caller has to act, and continues from that phase when
-called again. The caller has to wait (FOR_CLOCK and its like), ask a user's function which changes
-are significant (ASK), pass a message to a transport (HAND_OVER), say whether the next block reads
-announced values (READS), or adopt the mirror of a home whose iterates are averaged (ADOPT). Each
-worker's `at` records its phase. A worker owns the lock except while it waits.
+The call returns GO_ON when all phases are done. If its caller has to act first, the call returns
+what the caller has to do, and continues from that phase when called again: wait (FOR_CLOCK,
+FOR_VALUES, FOR_LOCK, FOR_CAPACITY), ask a user's function which changes are significant (ASK), pass
+a message to a transport (HAND_OVER), say whether the next block reads announced values (READS), or
+adopt the mirror of a home whose iterates are averaged (ADOPT). Each worker's `at` records its
+phase. A worker owns the lock except while it waits.
 
 Writers: the owner of a centre's lock writes the centre's rows and those of its edges, as the head
-of `hogshare.planes.mirrors.centre` says; a worker writes its own rows. Readers: the same, and
-waiting workers read the clocks. Nothing is freed in this file.
+of `hogshare.planes.mirrors.centre` says; a worker writes its own rows. Readers: the same workers;
+waiting workers also read the clocks. Nothing is freed in this file.
 """
 
 import math
@@ -37,14 +37,14 @@ ASK, HAND_OVER, READS, ADOPT = range(4, 8)
 
 # at : int64 [N_AT]
 A_PHASE, A_OUT, A_ASKED, A_KIND, A_SIZE, A_COUNT, A_WHY, A_PASSED, A_ROUND = range(9)
-A_ONE_OF = 9  # `note_proposals`' count for the vector that the block began at
+A_ONE_OF = 9  # the count of `note_proposals` for the vector at which the block began
 N_AT = 16
 LOCK, FOLD, SEND, SENT, TAKE, CHECK, UNLOCK, WAIT = range(8)  # A_PHASE
 
 UPDATE, BARRIER, CLOCK = range(3)  # of `sent`: kinds of messages
 MESSAGES, BYTES = range(2)
-KINDS_OF_ROUND = 2  # a message's round is this times the clock, plus 1 in an announcement
-SPANS, SPANS_OF_DOUBLE = 96, 3.0  # spans of clocks in `course`, and spans until a clock doubles
+KINDS_OF_ROUND = 2  # a message's round is this number times the clock, plus 1 in an announcement
+SPANS, SPANS_OF_DOUBLE = 96, 3.0  # spans of clocks in `course`; spans over which a clock doubles
 C_PASSED, C_CHANGED, C_BYTES, C_DENSE = range(4)  # of a span
 EASIER = 0.1  # part of the way from the hard threshold to the soft one, per clock
 NOBODY = 0  # value of a free lock; otherwise 1 + its owner
@@ -54,16 +54,20 @@ PYTHON, KERNEL, NOT = range(3)  # where the mirror is adopted; NOT: blocks move 
 class Map(NamedTuple):
     """The centres, their workers and the edges between them.
 
-    groups : int64 [n_workers], the centre of each
-    senders, readers : int64 [n_edges], centres
-    out, into : int64, edges of this centre
-    passes_on : uint8 [n_edges, len(out)], whether an edge of `out` passes on an edge's messages
-    others : int64 [n_centres - 1, 3]; for each other centre the number of its workers, the edge by
-        which its changes come, and the number of edges that they cross
+    groups : int64 [n_workers], the centre of each worker
+    senders : int64 [n_edges], the centre at which each edge begins
+    readers : int64 [n_edges], the centre at which each edge ends
+    out : int64, edges that begin at this centre
+    into : int64, edges that end at this centre
+    passes_on : uint8 [n_edges, len(out)], 1 if an edge of `out` passes on the messages of an edge
+    others : int64 [n_centres - 1, 3]; for each other centre (1) the number of its workers, (2) the
+        edge by which its changes come, and (3) the number of edges that they cross
     first : the first worker of this centre
-    is_inner : uint8 [n_edges], whether both ends are parts of one centre, which send each other all
+    is_inner : uint8 [n_edges], 1 if both ends are parts of the same centre; parts of a centre send
+        each other all changes
     every : float64 [1], the threshold of an inner edge: 0
-    is_close : whether every centre of the run receives all changes directly, none through a third
+    is_close : whether every centre of the run receives all changes directly, none by way of a third
+        centre
     """
 
     groups: np.ndarray
@@ -82,19 +86,21 @@ class Map(NamedTuple):
 class CentreTerms(NamedTuple):
     """Numbers of a run.
 
-    per : blocks of a worker in a clock
-    in_epoch : blocks of its own rows that a worker has in an epoch; 0: it claims any
-    difference : clocks by which a centre may be ahead of the slowest
+    per : number of a worker's blocks in a clock
+    in_epoch : number of blocks of its own rows that a worker has in an epoch; 0: it claims any
+        block
+    difference : number of clocks by which a centre may be ahead of the slowest centre
     delay : seconds
-    queue : slots of an edge; the last one is reserved for announcements
+    queue : number of slots of an edge; the last one is reserved for announcements
     kind : one of `centre_edges.ABSOLUTE`, `RELATIVE`, `GIVEN`
     hard : float64 [1] or [n], thresholds
-    soft : the threshold that `hard` is eased to; NaN: none
+    soft : the threshold to which `hard` is eased; NaN: it is not eased
     falls : whether thresholds fall with the square root of the clock
     single : whether values are sent as float32
-    header, place_bytes : bytes of a message's header, and of a value's place in it
-    at_once : whether a posted message has arrived at once
-    adopts : PYTHON, KERNEL or NOT
+    header : number of bytes of a message's header
+    place_bytes : number of bytes of a value's place in a message
+    at_once : whether a message arrives as soon as it is posted
+    adopts : where the mirror is adopted: PYTHON, KERNEL or NOT
     """
 
     per: int
@@ -115,7 +121,7 @@ class CentreTerms(NamedTuple):
 
 @exact_helper
 def are_all_gone(table, groups, centre):
-    """Whether all workers of a centre are done, dead or paused: nothing more comes by itself."""
+    """Whether all workers of a centre are done, dead or paused, and send nothing for now."""
     for k in range(groups.shape[0]):
         if groups[k] == centre and load(table[k], layout.T_STATE) < layout.DONE:
             return False
@@ -124,7 +130,7 @@ def are_all_gone(table, groups, centre):
 
 @exact_helper
 def are_all_over(table, groups, centre):
-    """Whether a centre's workers are done or dead; a paused worker reads when it goes on."""
+    """Whether all workers of a centre are done or dead, and so read nothing more."""
     for k in range(groups.shape[0]):
         state = load(table[k], layout.T_STATE)
         if groups[k] == centre and not (state == layout.DONE or state == layout.DEAD):
@@ -143,14 +149,14 @@ def are_all_dead(table, groups, centre):
 
 @exact_helper
 def under_way(box, edge):
-    """Count an edge's messages that were sent and are not acknowledged."""
+    """Return the number of an edge's messages that were sent and are not acknowledged."""
     counters = box.counters[edge]
     return load(counters, layout.M_POSTED) - load(counters, layout.M_TAKEN)
 
 
 @exact_helper
 def find(box, edge):
-    """Find the slot of an edge's next message, if it has arrived and is due; else -1."""
+    """Return the slot of an edge's next message, if it has arrived and is due; otherwise -1."""
     if not has_mail(box, edge):
         return -1
     slot = slot_of(box, box.counters[edge, layout.M_TAKEN] + 1)
@@ -160,7 +166,7 @@ def find(box, edge):
 
 @exact_helper
 def is_silent(book, where, box, table, edge):
-    """Whether nothing more comes along an edge: its sender is gone, and all it sent is taken."""
+    """Whether nothing more comes along an edge: its sender is gone, its messages are taken."""
     return are_all_gone(table, where.groups, where.senders[edge]) and under_way(box, edge) <= 0
 
 
@@ -181,7 +187,7 @@ def has_capacity(box, edge, queue):
 
 @exact_helper
 def note_proposals(book, where, table, centre, at):
-    """Record in A_ONE_OF how many changes start from about the vector of the worker's next block.
+    """Record in A_ONE_OF how many changes start from about the same vector as the next block.
 
     A worker of this centre counts once. A worker of another centre counts once per clock that its
     centre is behind in that vector, and once more per centre that passes its changes on. A dead
@@ -205,9 +211,9 @@ def note_proposals(book, where, table, centre, at):
 def tick(book, where, terms, table, me, centre):
     """Advance the centre's clock to the one that all its workers have passed.
 
-    Where workers have rows of their own, only blocks of these count, and none that a worker took
-    over from one that is gone: every worker has equally many, so no centre waits for a clock that
-    no worker reaches.
+    If workers have rows of their own, only blocks of these rows count, not blocks taken over from a
+    worker that is gone. Every worker has equally many blocks of its own, so no centre waits for a
+    clock that no worker reaches.
     """
     done = table[me, layout.T_SHARE] if terms.in_epoch > 0 else table[me, layout.T_CLOCK]
     store(book.rounds, me, done // terms.per)
@@ -226,7 +232,7 @@ def tick(book, where, terms, table, me, centre):
 
 @exact_helper
 def limits_of(book, terms, edge, t, out):
-    """Write an edge's thresholds at clock t into `out`: one for all places, or one for each."""
+    """Write an edge's thresholds at clock t into `out`: one for all places, or one per place."""
     factor = 1.0 / math.sqrt(np.float64(t)) if terms.falls else 1.0
     ease = book.ease[edge]
     for j in range(out.shape[0]):
@@ -238,7 +244,7 @@ def limits_of(book, terms, edge, t, out):
 
 @exact_helper
 def span_of(clock):
-    """Find a clock's span of `course`; each span is a quarter longer than the one before."""
+    """Return the index of a clock's span in `course`; each is a quarter longer than the last."""
     return min(SPANS - 1, int(SPANS_OF_DOUBLE * math.log2(np.float64(clock))))
 
 
@@ -254,7 +260,7 @@ def choose_for(book, where, terms, centre, edge, now, limits):
 
 @exact_helper
 def ease(book, terms, edge, towards):
-    """Ease the threshold if the link had space at once, tighten it if it had none."""
+    """Ease an edge's threshold if its link had space at once; tighten it if the link had none."""
     if terms.soft == terms.soft:
         book.ease[edge] = min(1.0, max(0.0, book.ease[edge] + towards * EASIER))
 
@@ -279,10 +285,10 @@ def write_update(book, where, terms, box, centre, edge, now, limits, at):
 
 @exact_helper
 def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
-    """Announce in the last slot which values are to come; return whether there are any.
+    """Announce in the last slot which values will come; return whether there are any.
 
-    Never called in step, where every clock is awaited with all its values: a worker that waited
-    for the values of a clock that it may not take yet would wait forever
+    Never called in step, where workers wait for every clock with all its values: a worker that
+    waited for the values of a clock that it may not take yet would wait forever
     (`tests/models/mirrors.pml`, twin NAMES_IN_STEP).
     """
     choose_for(book, where, terms, centre, edge, now, limits)
@@ -316,7 +322,7 @@ def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
 
 @exact_helper
 def note_sent(book, where, box, centre, edge, now, at):
-    """Settle a message that has been sent: residual, clock notified, counts."""
+    """Settle a sent message: subtract it from the residual, update notified clock and counts."""
     if at[A_KIND] != BARRIER:
         centre_edges.let_go(book, box, centre)
         store(book.notified, edge, now)
@@ -327,13 +333,13 @@ def note_sent(book, where, box, centre, edge, now, at):
 
 @exact_helper
 def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
-    """Write a message for an edge that is due; 1: send it, 0: there is none, -1: ask first."""
+    """Write a due edge's message; return 1 to send it, 0 if there is none, -1 to ask first."""
     has_space = has_capacity(box, edge, terms.queue)
     if not has_space:
         if terms.difference == 0:
             return 0
         if book.wanted[edge] == 0.0:
-            book.wanted[edge] = max(seconds, 1e-300)  # 0 would say that nothing is wanted
+            book.wanted[edge] = max(seconds, 1e-300)  # 0 would mean that nothing is wanted
             return 0
         if seconds - book.wanted[edge] < terms.delay or under_way(box, edge) >= terms.queue:
             return 0
@@ -352,7 +358,7 @@ def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
 
 @exact_helper
 def way_of(where, edge, out):
-    """Write the edges of `out` that pass on an edge's messages; return how many."""
+    """Write into `out` the edges that pass on the messages of `edge`; return how many."""
     n = 0
     for k in range(where.out.shape[0]):
         if where.passes_on[edge, k] != 0:
@@ -363,7 +369,7 @@ def way_of(where, edge, out):
 
 @exact_helper
 def finish_taking(book, where, box, live, centre, way):
-    """Take in the remainder of the message that the journal names; a repeat changes nothing."""
+    """Take in the remainder of the message that the journal names; repeating this is harmless."""
     journal = book.journal[centre]
     edge, number = journal[centre_edges.J_EDGE], journal[centre_edges.J_NUMBER]
     head = box.heads[edge, slot_of(box, number)]
@@ -389,10 +395,10 @@ def block(book, box, edge, slot):
 
 @exact_helper
 def find_next(book, terms, box, centre, edge):
-    """Find the slot of an edge's next message, if it is an announcement or is due; else -1.
+    """Return the slot of an edge's next message, if it is an announcement or is due; otherwise -1.
 
-    In step a message is early, and left, if this clock's has already been taken. The test is >=
-    because a centre may skip clocks when its slowest worker dies.
+    In step a message is early, and left for later, if the message of this clock has already been
+    taken. The test is >= because a centre may skip clocks when its slowest worker dies.
     """
     slot = find(box, edge)
     if slot < 0 or terms.difference > 0:
@@ -420,10 +426,10 @@ def may_take(book, where, terms, box, table, centre):
 
 @exact_helper
 def take_mail(book, where, terms, box, table, live, centre, way):
-    """Take in what may be taken: in each pass one message per edge, in the order of the edges.
+    """Take in all messages that may be taken: each pass takes one message per edge, in edge order.
 
-    In step, where centres may not differ by a clock, messages are taken only when every awaited
-    one has come: so a run with one worker per centre gives the same bits again.
+    In step, centres may not differ by a clock, and messages are taken only when every awaited one
+    has come. So a run with one worker per centre gives the same bits again.
     """
     took = True
     while took:
@@ -466,12 +472,13 @@ def is_behind_in_step(book, where, terms, box, table, centre):
 
 @exact_helper
 def is_owed(book, where, terms, table, me, centre, opened):
-    """Whether a reader may wait for a message without space that this worker cannot send later.
+    """Whether a reader may wait for a message that has no space now and cannot be sent later.
 
-    A worker that has done its rows of an epoch sends nothing more until the others have done
-    theirs.
+    A worker that has done its rows of an epoch sends nothing more until the others have done their
+    rows of it.
 
-    opened : epochs that it may begin without the others; 0 where all begin together
+    opened : number of epochs that the worker may begin without the others; 0 if all workers begin
+        an epoch together
     """
     done = table[me, layout.T_SHARE]
     if terms.in_epoch == 0 or done % terms.in_epoch != 0 or done < terms.in_epoch * opened:
@@ -496,7 +503,7 @@ def is_blocked(book, where, box, table):
 
 @exact_helper
 def wait_reason(book, where, terms, box, table, me, centre, opened):
-    """Find the worker's reason to wait; READS: perhaps for values; GO_ON: for nothing."""
+    """Return the worker's reason to wait: READS, perhaps for values; GO_ON, for nothing."""
     now = book.clock[centre]
     for k in range(where.into.shape[0]):
         edge = where.into[k]
@@ -580,8 +587,8 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
 
     scratch : float64 [1] or [n] for limits, and int64 [len(out)]
     opened : see `is_owed`
-    seconds : of the run's clock
-    spin_ns : how long to wait in this call before the caller has to wait
+    seconds : time by the run's clock
+    spin_ns : nanoseconds to wait in this call before the caller has to wait
     """
     limits, way = scratch
     centre = where.groups[me]
@@ -595,7 +602,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                     return FOR_LOCK
                 yield_core()
                 continue
-            # left open by an owner that died, or whose caller went no further (`release`)
+            # left open by an owner that died, or by one whose caller went no further (`release`)
             if book.journal[centre, centre_edges.J_DOING] != centre_edges.NOTHING:
                 bring_to_an_end(book, where, box, live, centre, way)
             if phase == FOLD:
@@ -604,7 +611,8 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                 if terms.adopts == NOT or at[A_ONE_OF] == 0:
                     note_proposals(book, where, table, centre, at)
                 one_of = np.float64(at[A_ONE_OF])
-                # for all or for none: else some workers' changes would count more in the long run
+                # for all workers or for none: otherwise some workers' changes would count more in
+                # the long run
                 is_level = where.is_close and terms.difference == 0
                 momentum = 1.0 - 1.0 / one_of if is_level else 0.0
                 who = where.first if live.is_direct else me
@@ -674,5 +682,5 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
 
 @exact_kernel
 def release(book, me, centre):
-    """Give the lock back if the worker owns it: its caller goes no further."""
+    """Give the lock back if the worker owns it, because its caller goes no further."""
     compare_exchange(book.lock[centre], 0, me + 1, NOBODY)

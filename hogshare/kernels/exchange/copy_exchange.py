@@ -1,43 +1,44 @@
-"""Folding a worker's private copy into the shared vector, and the shared vector back.
+"""Exchange of a worker's private copy with the shared vector: each is folded into the other.
 
 Writers: each worker writes its own private arrays; the worker that has taken a segment's word
-writes that segment of the shared vector. Readers: the same. Order: the word is taken with an
-acquiring compare-exchange and given back with a releasing store, so a segment is never half read.
-No worker waits: a taken segment is left for the next exchange, and nothing is lost, because its
-change stays in the private copy (copy minus base) and its rows in `pending`. The monitor frees the
-words of a dead worker; only the changes that it had not folded are lost.
+writes that segment of the shared vector. Readers: the same workers. Order: the word is taken with
+an acquiring compare-exchange and given back with a releasing store, so no worker reads a
+half-written segment. No worker waits: a taken segment is left for the next exchange, and nothing is
+lost: its change stays in the private copy (copy minus base), and the number of its rows in
+`pending`. The monitor frees the words of a dead worker; only the changes that it had not folded are
+lost.
 
-The weight. Near the optimum a coordinate of curvature h contracts by about rho = 1 / (1 + z),
-z = eta h B, in the B rows between two exchanges. P workers that start from the same point e each
-propose the change -(1 - rho) e, where P B rows of one worker would give -(1 - rho^P) e. So the sum
-of the proposals has to be multiplied by
+The weight. Near the optimum a coordinate of curvature h contracts by about rho = 1 / (1 + z), z =
+eta h B, where eta is the step size and B the number of rows between two exchanges. P workers that
+start from the same distance e each propose the change -(1 - rho) e. One worker with P B rows would
+make the change -(1 - rho^P) e. So the sum of the proposals has to be multiplied by
 
     c(z) = (1 - rho^P) / (P (1 - rho)),
 
-which is 1 for cold coordinates (add: the workers' steps are disjoint), 1 / P for hot ones (average)
-and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
-1/P + (1 - 1/P) / (1 + P z / 2): the same limits and the same slope at z = 0, without powers.
-Other forms that were tried are in `docs/tried/2026-11/exchange.md`.
+which is 1 for cold coordinates (z near 0: workers' changes are added), 1 / P for hot ones (z large:
+changes are averaged) and, for P = 2, exactly (1 + rho) / 2. For more workers the code uses 1/P + (1
+- 1/P) / (1 + P z / 2), which has the same limits and the same slope at z = 0, without powers. Other
+forms that were tried are in `docs/tried/2026-11/exchange.md`.
 
 The stretch. A weight below one corrects, after the rows, for the steps that the other workers have
-made as well. The rules that remember rows can do better: a worker writes each of its steps P times
-as long into its copy, so the copy moves as if the others did the same, and folds 1 / P of the
-change: every step is added whole, none twice, and nothing waits (the local problem of CoCoA+,
-Ma et al. 2015, with gamma = 1 and sigma' = P). That is sound as long as the longer step does not
-carry a row's prediction beyond its own optimum, so the stretch has a limit
-(`rules.pace.stretch_limit`), and the weight above is applied with P / stretch for P.
+taken too. The rules that remember rows can do better. A worker writes each of its steps P times as
+long into its copy, so the copy moves as if the others took the same steps, and folds 1 / P of the
+change. Every step is added whole, none twice, and nothing waits (the local problem of CoCoA+, Ma et
+al. 2015, with gamma = 1 and sigma' = P). This is sound as long as the longer step does not carry a
+row's prediction beyond the row's own optimum. So the stretch has a limit
+(`rules.pace.stretch_limit`), and the weight above is applied with P / stretch in place of P.
 
-The dual rule's vector must remain the sum of the rows' dual variables. For it, the part that the
-weight withholds stays in the copy, on top of the shared vector, and is offered again at the next
-exchange (`carry`): the shared vector plus all copies' changes is always the whole sum, and a
-worker's last flush folds all of its part. SAGA's average must remain the mean of its table, so its
-changes are added whole; the vector itself has no such constraint. It is folded as above, or, where
-that is stable (`rules.pace.carries`), carried like the dual rule's: where all features are hot, the
-weights, which come from an upper bound of the curvature, drop useful progress. In the last flush
-it is dropped, because all workers would fold at once the parts meant for one exchange after the
-other. The intercept is carried where SAGA's vector is: its steps are short, and every epoch needs
-all of them. The dual rule's intercept is dropped: carried, it diverged on rows of one direction
-with 8 workers.
+The carried part. The dual rule's vector must remain the sum of the rows' dual variables. So with
+this rule the part that the weight withholds stays in the copy, on top of the shared vector, and is
+offered again at the next exchange (`carry`). The shared vector plus all copies' changes is always
+the whole sum, and a worker's last flush folds all of its change. SAGA's average must remain the
+mean of its table, so its changes are added whole. SAGA's vector has no such constraint: the
+withheld part is dropped, or, if that is stable (`rules.pace.carries`), carried as with the dual
+rule. If all features are hot, dropping would lose useful progress, because the weights come from an
+upper bound of the curvature. In the last flush the carried part is dropped: otherwise all workers
+would fold at once the parts that were meant for successive exchanges. The intercept is carried if
+SAGA's vector is, because its steps are short and every epoch needs all of them. The dual rule's
+intercept is not carried: if it was, it diverged on rows of one direction with 8 workers.
 """
 
 import numpy as np
@@ -64,11 +65,12 @@ def exchange_weight(z, n_workers):
 
 @inlined
 def fetch_next(shared, begin, end):
-    """Prefetch the lines after the part that begins at `begin`; return the end of that part.
+    """Prefetch the cache lines after the part that begins at `begin`; return the end of that part.
 
-    Another core wrote them last. A line that is read and then written costs two requests to that
-    core; requested for writing, it comes once, and in good time. Every loop over coordinates has
-    its own loop over parts: one such loop around the whole fold prevented vectorisation.
+    Another core wrote these lines last. A line that is read and then written costs two requests to
+    that core. If it is requested for writing, one request is enough, and the line comes in time.
+    Every loop over coordinates has its own loop over parts, because one loop over parts around the
+    whole fold prevented vectorisation.
     """
     stop = min(begin + PART, end)
     following = stop
@@ -84,10 +86,11 @@ def fold_segment(
 ):
     """Exchange features ``first:last`` of every column; the caller has taken the segment's word.
 
-    n_workers : proposals that this is one of, beyond those that the stretch accounts for
-    rows : times the stretch
+    n_workers : number of proposals from the same point, this one included, divided by the stretch
+    rows : number of rows since the segment's last fold, times the stretch
     carry : 1.0 leaves the unfolded part in the copy, to be folded later; 0.0 drops it
-    stretch, after_stretch : of the copy's change, and of the carried part
+    stretch : stretch of the copy's change
+    after_stretch : stretch of the carried part
     """
     local = private.local
     w = private.w
@@ -103,7 +106,7 @@ def fold_segment(
     carried = kind(carry * after_stretch / stretch)
     share = kind(1.0 / stretch)
     if n_workers == 1.0 and (carry > 0.0 or stretch > 1.0):
-        # everything is folded; the rules that remember rows have no scale, and no exact zeros
+        # the whole change is folded; the rules that remember rows have no scale, and no exact zeros
         begin, end = np.uint64(first) * n_columns, np.uint64(last) * n_columns
         while begin < end:
             stop = fetch_next(shared, begin, end)
@@ -146,7 +149,7 @@ def fold_segment(
             change = mine - base[j]
             after = before + share * (weight * change)
             if mine == zero and carried == zero and abs(before) <= abs(base[j]):
-                # l1's zeros stay exact: the penalty that clipped the base clips anything smaller
+                # zeros of l1 stay exact: the penalty that clipped the base clips anything smaller
                 after = zero
             shared[j] = after
             w[j] = after + carried * (change - weight * change)
@@ -193,12 +196,12 @@ def fold_average(shared, private, first, last):
 
 @inlined
 def proposals(schedule, me):
-    """Count the proposals from about one point that this push is one of.
+    """Count the proposals that start from about the same point as this push, itself included.
 
     Usually this is the number of live workers. A worker that was preempted for long pushes a change
-    whose starting point is far behind: `behind` others have pushed since, and it counts as one of
-    that many. If no other worker has pushed between this worker's last two pulls, the others stand
-    still, and it counts as alone.
+    that starts from an old point: `behind` pushes by others have followed since, and the change
+    counts as one of that many. If no other worker has pushed between this worker's last two pulls,
+    the others stand still, and it counts as alone.
     """
     table = schedule.table
     behind = load(schedule.control, layout.VERSION) - table[me, layout.T_VERSION]
@@ -211,7 +214,7 @@ def proposals(schedule, me):
 def leave_segment(private, first, last, ratio):
     """Leave features ``first:last`` in the copy for the next exchange.
 
-    ratio : of the next stretch to the present one
+    ratio : the next stretch divided by the present one
     """
     n_columns = private.local.shape[1]
     kind = private.w.dtype.type
@@ -226,7 +229,7 @@ def leave_segment(private, first, last, ratio):
 
 @inlined
 def stretch_of(live, n_workers, limit):
-    """Return the stretch of steps: the number of live workers, up to the limit; 1 for one alone."""
+    """Return the stretch of steps: the number of live workers, at most `limit`, at least 1."""
     return max(1.0, min(limit, min(np.float64(n_workers), np.float64(live))))
 
 
@@ -235,11 +238,11 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
     carry : see `fold_segment`; the dual rule's last flush folds the carried part whole
-    limit : the largest stretch of the steps until the next exchange
-    how : TRY leaves a segment that another worker has taken for the next exchange, WAIT waits for
-        it, ALL waits and leaves no part of a sum in the copy (a worker's last flush)
-    proposals_now : the number of proposals that this is one of
-    live : workers in the run
+    limit : the largest stretch of steps until the next exchange
+    how : TRY leaves a segment that another worker has taken for the next exchange; WAIT waits for
+        the segment; ALL waits too, and leaves no part of a sum in the copy (a worker's last flush)
+    proposals_now : number of proposals from the same point, this one included
+    live : number of workers in the run
     """
     local = private.local
     n_columns = local.shape[1]
@@ -255,7 +258,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
         fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
     offset = (me * n_segments) // max(1, schedule.table.shape[0])
-    for s in range(n_segments):  # from a segment of its own on: workers seldom meet at one word
+    for s in range(n_segments):  # begin at an own segment: workers seldom meet at a word
         segment = (offset + s) % n_segments
         first = segment * size
         last = min(n_features, first + size)
@@ -313,7 +316,7 @@ def take_in(shared, private, base, first, last):
 
 @helper
 def pull(schedule, vector, memory, private, me):
-    """Take in the others' pushes since this worker's push, and push nothing.
+    """Fold the others' pushes since this worker's push into its copy, and push nothing.
 
     For a worker that has waited at a barrier: afterwards the awaited pushes are in the copy.
     """
@@ -347,14 +350,14 @@ def pull(schedule, vector, memory, private, me):
 
 @helper
 def exchange(schedule, vector, memory, private, me, decay, carry, limit, how):
-    """Do `fold_copy` with the present numbers of proposals and live workers."""
+    """Do `fold_copy` with the present number of proposals and of live workers."""
     live, one_of = load(schedule.control, layout.LIVE), proposals(schedule, me)
     fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, one_of, live)
 
 
 @inlined
 def decay_of(rule):
-    """Return the strength of l2, as far as it contracts a coordinate."""
+    """Return the strength of l2 with which it contracts a coordinate."""
     return (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
 
 
@@ -367,7 +370,7 @@ def push_private(rule, schedule, vector, memory, private, me, how):
 
 @helper
 def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
-    """Do and count one exchange of an ordered run: `n_workers` all start from about one point."""
+    """Do one exchange of an ordered run, whose workers all start from about one point; count it."""
     of_rule = decay_of(rule), rule.carry, rule.stretch
     fold_copy(schedule, vector, memory, private, me, *of_rule, how, n_workers, n_workers)
     record_push(schedule, me)
@@ -375,7 +378,7 @@ def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
 
 @helper
 def record_push(schedule, me):
-    """Count one push; its staleness is the number of others' pushes since this worker's pull."""
+    """Count one push, and record its staleness: the number of others' pushes since its pull."""
     table = schedule.table
     version = fetch_add(schedule.control, layout.VERSION, 1)
     staleness = version - table[me, layout.T_VERSION]
@@ -387,9 +390,9 @@ def record_push(schedule, me):
 
 @helper
 def adopt_shared(schedule, vector, memory, private, me, live, limit):
-    """Copy the shared vector: a worker's first pull. Segments may differ by a few pushes.
+    """Copy the shared vector at a worker's first pull; segments may differ by a few pushes.
 
-    live, limit : for the stretch of the steps until the first exchange
+    live, limit : see `fold_copy`; they give the stretch of steps until the first exchange
     """
     local = private.local
     for j in range(private.w.shape[0]):

@@ -1,13 +1,13 @@
-"""Copies of a master's model at sites outside its memory: listing and writing their news.
+"""Copies of a master's model at sites outside its memory: listing and writing changed values.
 
-A site's vector is some version of the master's. News are the coordinates that have another value by
-now; they are written as the master writes a version, under the seqlock that workers read behind
-(`master_updates.read_once`), with the counts of messages that are in it. So a worker reads a state
-that the master's model has been in.
+A site's vector is some version of the master's model. Its *news* are the coordinates that have
+another value in the master's model now. They are written as the master writes a version: under the
+seqlock that readers check (`master_updates.read_once`), with the counts of the messages in this
+version. So a worker reads a state that the master's model has been in.
 
-Writers: at the master's site the thread that is the master writes `reported`; at another site the
-thread that talks to the master's site, alone, writes the vector, VERSION, WRITES, APPLIED and
-T_APPLIED. Nothing is freed in a kernel.
+Writers: at the master's site, the master's thread writes `reported`. At another site, only the
+thread that exchanges messages with the master's site writes the vector, VERSION, WRITES, APPLIED
+and T_APPLIED. Nothing is freed in a kernel.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def list_news(vector, reported, places, values):
-    """List the places where the model differs from the report to a site; return how many.
+    """List the places where the model differs from the last report to a site; return how many.
 
-    Places beyond the length of `places` are counted and not listed. `reported` is updated.
+    Places beyond the length of `places` are counted but not listed. `reported` is updated.
 
-    reported : float64, coefficients and then intercepts
+    reported : float64, the reported coefficients, then the intercepts
     """
     count = 0
     m = vector.w.shape[0]
@@ -42,8 +42,9 @@ def list_news(vector, reported, places, values):
 def take_news(schedule, vector, places, values, version, applied, of_workers, first):
     """Write the master's news into a site's vector.
 
-    places : int64, of the values; empty: the values are the whole vector
-    version, applied : of the master's model that results
+    places : int64, the places of `values`; empty: `values` are the whole vector
+    version : version of the master's model after this change
+    applied : APPLIED of the master's model after this change
     of_workers : int64, T_APPLIED of this site's workers, from worker `first` on
     """
     control = schedule.control

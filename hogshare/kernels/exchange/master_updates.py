@@ -1,47 +1,51 @@
-"""A master that owns the model: consistent snapshots out, changes in by mail, summed updates.
+"""A master that owns the model: workers read snapshots, mail changes, and it applies their sums.
 
     snapshot -> rows, on the worker's copy -> weighted change -> slot -> journal -> model
 
-Source: Lian et al. 2015, AsySG-con, Algorithm 1: the master sums the first M gradients that arrive,
-from any worker, and updates the model at once, so a worker reads a state that the model has been
-in. Departures: a message is a change (step size times gradient, penalties on the rows' support as
-in `hogwild_steps`) on the coordinates of a worker's rows; a sum of fewer than M messages at the end
-of a run is applied; by default a worker weighs its changes, and a message is thousands of rows.
+Source: Lian et al. 2015, AsySG-con, Algorithm 1. The master sums the first M gradients that arrive,
+from any worker, and updates the model in one step. A worker reads a state that the model has been
+in. Departures: (1) a message is a change (step size times gradient, penalties on the rows' support
+as in `hogwild_steps`) on the coordinates of a worker's rows; (2) a sum of fewer than M messages at
+the end of a run is applied; (3) by default a worker weighs its changes, and a message covers
+thousands of rows.
 
 Writers:
 
-- "The master" below is the owner of SERVING: the master itself, or a worker that has posted and
-  finds the master's work free (`help_master`). The word is taken by a compare-exchange (acquiring)
-  and given back by a releasing store, so each owner sees all that the one before has written.
+- "The master" below is the owner of SERVING: the master itself, or a worker that has posted a
+  message and finds SERVING free (`help_master`). SERVING is taken by a compare-exchange (acquiring)
+  and given back by a releasing store. So each owner sees all stores of the owner before it.
 - The master alone writes the model (`w`, `intercept`), VERSION and the sum. WRITES is a seqlock:
-  odd while the master writes. A worker reads the coordinates of its rows, or all, and reads again
-  if WRITES has moved.
+  odd while the master writes. A worker reads the coordinates of its rows, or all coordinates, and
+  reads again if WRITES has changed.
 - The mailbox, whose edge k leads from worker k to the master, is written as `edge_slots` says. The
-  master takes a message after adding it to the sum; if the message filled the sum, after the update
-  and as part of it.
-- The master writes T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, the histograms of staleness and age.
+  master takes a message after adding it to the sum. If the message filled the sum, the master takes
+  it after the update, as part of it.
+- The master writes T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, and the histograms of staleness and
+  age.
 
-Two counts say how old a message is when it is taken. Its *age* is the paper's tau: the updates of
-the model since its snapshot, from any worker's messages; cutoff and damping use it. Its *staleness*
-is defined as on every plane: pushes of others between its pull and its push. On this plane these
-are the others' messages, without dropped ones, that the master has taken by then and that the
-snapshot does not contain. With M = 1 the two differ where a worker has read before its own last
-message was in the model.
+Two counts say how old a message is when the master takes it. (1) Its *age* is the paper's tau: the
+number of updates of the model since its snapshot, from any worker's messages. Cutoff and damping
+use the age. (2) Its *staleness* is defined as on every plane: the number of pushes by other workers
+between its pull and its push. On this plane it counts the other workers' messages, without dropped
+ones, that the master has taken and that the snapshot does not contain. With M = 1 the two counts
+differ if a worker has read the model before its own last message was in it.
 
-The weight is that of an exchange, c(z, P) (`copy_exchange.exchange_weight`), with z = step x rows x
-(curvature + l2) of a coordinate, and P messages from about one point (`proposals`); the derivation
-is in `docs/exchange.md`. A worker weighs what it writes into its slot and the master only adds, so
-the model gains the weight times the worker's change. A coordinate that l1 has clipped to zero has
-place -1 - j, with minus its former value (`clipped`).
+The weight is that of an exchange, c(z, P) (`copy_exchange.exchange_weight`), where z = step x rows
+x (curvature + l2) of a coordinate, and P messages start from about the same point (`proposals`).
+The derivation is in `docs/exchange.md`. A worker multiplies its changes by the weights before it
+writes them into its slot, and the master only adds. So the model changes by the weight times the
+worker's change. If l1 has clipped coordinate j to zero, the message has place -1 - j for it, and
+minus its former value (`clipped`).
 
-A message has a place for each value, or is whole (H_WHOLE): a value of the model's dtype for each
-coordinate. A whole one is added by loops over vectors, straight into the journal if it is an update
-by itself.
+A message either has a place for each value, or is whole (H_WHOLE): then it has a value of the
+model's dtype for each coordinate. A whole message is added by loops over vectors. If it is an
+update by itself, it is added straight into the journal.
 
-If the master dies: before an update it writes the new values of all coordinates into the journal,
-then JOURNAL. Its successor writes an open journal into the model again, which has the same effect
-as once, and otherwise discards the unfinished sum: up to M - 1 messages, and nothing else, are
-lost. A dead owner has SERVING until that has been done (`take_over`); a worker that dies without
+If the master dies: before an update, the master writes the new values of all coordinates into the
+journal, and then writes JOURNAL. If the journal is open, its successor writes it into the model
+again; writing it twice has the same effect as writing it once. If the journal is closed, the
+successor discards the unfinished sum: up to M - 1 messages, and nothing else, are lost. A dead
+owner stays the owner of SERVING until this has been done (`take_over`). A worker that dies without
 SERVING leaves nothing half done.
 """
 
@@ -66,7 +70,7 @@ OVER = -1  # answer of `serve`
 
 @inlined
 def copy_place(vector, private, j):
-    """Copy a coordinate of the model."""
+    """Copy coordinate `j` of the model into the worker's copy."""
     value = vector.w[j]
     private.w[j] = value
     private.base[j] = value
@@ -74,7 +78,7 @@ def copy_place(vector, private, j):
 
 @helper
 def copy_all(vector, private):
-    """Copy the model, except the intercepts, at the speed of memory."""
+    """Copy the model, without the intercepts, into the worker's copy, at the speed of memory."""
     w, base = private.w, private.base
     for j in range(w.shape[0]):
         value = vector.w[j]
@@ -84,7 +88,7 @@ def copy_all(vector, private):
 
 @helper
 def copy_support(rows, order, first, last, vector, private):
-    """Copy some rows' coordinates from the model, all if they are many; count the numbers."""
+    """Copy the rows' coordinates of the model, or all if they are many; return their number."""
     n_columns = private.local.shape[1]
     if rows.width > 0 or (last - first) * 8 > private.w.shape[0]:
         copy_all(vector, private)
@@ -102,7 +106,7 @@ def copy_support(rows, order, first, last, vector, private):
 
 @helper
 def read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
-    """Try to copy a state that the model has been in. False: the master wrote meanwhile."""
+    """Try to copy a state that the model has been in; False if the master wrote meanwhile."""
     control = schedule.control
     state = schedule.table[me]
     before = load(control, layout.WRITES)  # acquiring: all copies below come after it
@@ -136,7 +140,7 @@ def read_once(rows, order, first, last, plan, schedule, vector, mail, private, m
 
 @helper
 def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, private, me):
-    """Copy a state that the model has been in; False if no attempt finds one.
+    """Copy a state that the model has been in; return False if no attempt succeeds.
 
     A master that writes without a pause might starve readers, so after some attempts the worker
     asks it to wait (READERS).
@@ -156,7 +160,7 @@ def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, privat
 
 @helper
 def taken_since(schedule, worker, pulled):
-    """Count the others' messages that the master has taken since a worker had `pulled` of them."""
+    """Count the others' messages that the master has taken beyond the snapshot's `pulled` ones."""
     control = schedule.control
     taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
     # the maximum: after a master's death the counts may be one off
@@ -165,14 +169,15 @@ def taken_since(schedule, worker, pulled):
 
 @helper
 def proposals(plan, schedule, mail, me):
-    """Count the messages from about one point that the worker's next message is one of.
+    """Count the messages that start from about the same point as the worker's next message.
 
-    These are the messages that will be in the model and are not in the snapshot: messages of others
-    that were taken meanwhile or wait to be taken, own messages that were under way at the read, and
-    the next message itself. The count is at least the number of workers, since each computes a
-    message, and at least the number that an update sums. If no other worker has sent a message
-    since this worker's last one either, the others stand still, and the worker counts as alone. In
-    rounds the count is the number of workers at any moment.
+    These messages will be in the model and are not in the snapshot: (1) messages of other workers
+    that the master has taken meanwhile or has yet to take, (2) the worker's own messages that were
+    under way at the read, and (3) its next message. The count is at least the number of workers,
+    because each computes a message, and at least the number of messages that an update sums. If no
+    other worker has sent a message since this worker's last message either, the others stand still,
+    and the worker counts as alone. In rounds the count is at any moment the number of workers that
+    have not died.
     """
     state = schedule.table[me]
     if state[layout.T_PROPOSALS] > 0:
@@ -200,9 +205,9 @@ def proposals(plan, schedule, mail, me):
 def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mail, private, me):
     """Write the copy's changes since the snapshot into the worker's next slot.
 
-    A coordinate is written once: then the copy and its base agree. A NaN agrees with nothing and
-    is written again for every row that has it, but a slot has space for every coordinate of the
-    block only once. Changes beyond that space are lost, and so is a run with a NaN.
+    A coordinate is written once: after that the copy equals its base. A NaN equals nothing and is
+    written again for every row that has the coordinate, but a slot has space for every coordinate
+    of the block only once. Changes beyond that space are lost; a run with a NaN is lost anyway.
 
     t : time of the row after the block
     """
@@ -260,7 +265,7 @@ def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mai
 
 @helper
 def write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows):
-    """Write the intercepts' changes behind a message's values, from `at` on."""
+    """Write the intercepts' changes after a message's values, from index `at` on."""
     local = private.local
     changes = mail.box.values[me, slot]
     for c in range(local.shape[1]):
@@ -275,15 +280,15 @@ def write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows):
 
 @inlined
 def whole_size(vector):
-    """Count the mailbox's float64 values that one model value per coordinate occupies."""
+    """Return how many of the mailbox's float64 values a whole message occupies."""
     return (vector.w.shape[0] * vector.w.itemsize + 7) // 8
 
 
 @helper
 def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
-    """Do `write_message` for a scaled copy: all coordinates, or with l1 those that differ.
+    """Do `write_message` for a scaled copy: write all coordinates, or with l1 the changed ones.
 
-    n_rows : of the block
+    n_rows : number of rows of the block
     """
     box = mail.box
     slot = next_slot(box, me)
@@ -359,7 +364,7 @@ def address(schedule, mail, me, ticket):
 
 @helper
 def count_age(schedule, mail, worker, head):
-    """Count a message that is taken in both histograms; returns its age."""
+    """Count a message in the histograms of staleness and age as it is taken; return its age."""
     state = schedule.table[worker]
     age = load(schedule.control, layout.VERSION) - head[layout.H_VERSION]
     mail.ages[worker, min(age, layout.HISTOGRAM - 1)] += 1
@@ -371,13 +376,13 @@ def count_age(schedule, mail, worker, head):
 
 @inlined
 def is_dropped(plan, age):
-    """Whether a message of that age, in versions, is left out of the sum."""
+    """Whether a message of this age (in versions) is left out of the sum."""
     return 0 <= plan.cutoff < age
 
 
 @helper
 def share_of(plan, schedule, mail, worker, slot):
-    """Return the factor of a message that is taken, negative if it is dropped; count it."""
+    """Count a message as it is taken; return its factor in the sum, negative if it is dropped."""
     state = schedule.table[worker]
     age = count_age(schedule, mail, worker, mail.box.heads[worker, slot])
     if is_dropped(plan, age):
@@ -389,9 +394,9 @@ def share_of(plan, schedule, mail, worker, slot):
 
 @inlined
 def clipped(before, change, share, one_of):
-    """Return the model's change of a coordinate that a worker clipped to zero, from minus `change`.
+    """Return the model's change of a coordinate that a worker clipped to zero from minus `change`.
 
-    l1's zeros stay exact: the penalty that clipped the worker's base clips any smaller value.
+    The zeros of l1 stay exact: the penalty that clipped the worker's base clips any smaller value.
     """
     return -before if abs(before) <= abs(change) else share * change / one_of
 
@@ -405,7 +410,7 @@ def intercepts_at(mail, vector):
 
 @helper
 def gather(vector, schedule, mail, worker, slot, share):
-    """Add a message to the sum, whose entries are valid where marked, or all with ALL_PLACES."""
+    """Add a message to the sum; entries are valid where marked, or everywhere with ALL_PLACES."""
     control = schedule.control
     head = mail.box.heads[worker, slot]
     total = mail.gathered
@@ -449,7 +454,8 @@ def gather(vector, schedule, mail, worker, slot, share):
 def write_journal(schedule, vector, mail, worker, number):
     """Write the values of the next version into the journal, then open it.
 
-    worker, number : the message that filled the sum; -1 if none did
+    worker : sender of the message that filled the sum; -1 if none did
+    number : number of that message; -1 if none did
     """
     control = schedule.control
     count = load(control, layout.PLACES)
@@ -469,7 +475,7 @@ def write_journal(schedule, vector, mail, worker, number):
 
 @helper
 def write_journal_of_one(schedule, vector, mail, worker, number, slot, share):
-    """Do `gather` and `write_journal` for a whole message that is a sum by itself."""
+    """Do `gather` and `write_journal` in one pass for a whole message that is a sum by itself."""
     control = schedule.control
     kind = vector.w.dtype.type
     changes = mail.box.values[worker, slot]
@@ -486,20 +492,20 @@ def write_journal_of_one(schedule, vector, mail, worker, number, slot, share):
 
 @helper
 def open_journal(control, worker, number):
-    """Declare the journal complete: the values of the next version are in it."""
+    """Mark the journal as complete: it contains the values of the next version."""
     store(control, layout.JOURNAL_WORKER, worker)
     store(control, layout.JOURNAL_NUMBER, number)
     messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
     store(control, layout.JOURNAL_APPLIED, messages)
-    # last, and releasing: a successor that sees JOURNAL sees all that belongs to it
+    # the last store, releasing: a successor that sees JOURNAL sees the whole journal
     store(control, layout.JOURNAL, load(control, layout.VERSION) + 2)
 
 
 @helper
 def count_applied(schedule, worker):
-    """Record whose messages are in the model that is being written; readers see both together.
+    """Record whose messages are in the model that is being written, under the same seqlock.
 
-    worker : whose message filled the sum; -1 if none did
+    worker : sender of the message that filled the sum; -1 if none did
     """
     control, table = schedule.control, schedule.table
     if worker >= 0 and load(control, layout.GATHERED) == 1:
@@ -512,7 +518,7 @@ def count_applied(schedule, worker):
 
 @helper
 def write_model(schedule, vector, mail):
-    """Copy the journal into the model; a successor may begin it anew at any point."""
+    """Copy the journal into the model; after a death a successor may repeat this from the start."""
     control = schedule.control
     kind = vector.w.dtype.type
     writes = load(control, layout.WRITES)
@@ -536,7 +542,7 @@ def write_model(schedule, vector, mail):
     if worker >= 0:
         take(mail.box, worker, load(control, layout.JOURNAL_NUMBER))
     forget_sum(schedule, mail)
-    store(control, layout.JOURNAL, 0)  # last: until this store a successor does all of it again
+    store(control, layout.JOURNAL, 0)  # last: until this store a successor repeats all of it
 
 
 @helper
@@ -551,7 +557,7 @@ def forget_sum(schedule, mail):
 
 @helper
 def let_readers_go(control):
-    """Wait a moment for workers that have read in vain many times."""
+    """Wait a moment for workers whose reads have failed many times."""
     for _ in range(COURTESY):
         if load(control, layout.READERS) <= 0:
             break
@@ -589,7 +595,7 @@ def take_message(plan, schedule, vector, mail, worker):
 
 @helper
 def take_round(plan, schedule, vector, mail):
-    """Take one message of every worker that has one; return how many."""
+    """Take one message of every worker that has posted one; return how many were taken."""
     taken = 0
     for worker in range(schedule.table.shape[0]):
         if take_message(plan, schedule, vector, mail, worker):
@@ -599,10 +605,10 @@ def take_round(plan, schedule, vector, mail):
 
 @helper
 def help_master(plan, schedule, vector, mail, me):
-    """Take a message of each worker if SERVING is free, and count how long that takes.
+    """Take a message of each worker if SERVING is free; add up messages taken and time.
 
-    A worker that has posted has the message in its cache and need not wait until a master gets a
-    core.
+    The message that a worker has just posted is in the worker's cache, and the worker need not wait
+    until a master gets a core.
     """
     control = schedule.control
     if schedule.table[me, layout.T_HELPS] == 0:
@@ -637,11 +643,11 @@ def apply_partial_sum(schedule, vector, mail):
 
 @helper
 def wait_for_mail(schedule, mail, polls):
-    """Poll until there is mail, or no worker that might write any, or the polls are used up.
+    """Poll until there is mail, no worker can write mail any more, or the polls are used up.
 
-    polls : how often; negative where workers occupy all cores. A master that only yields would get
-        a core after milliseconds, for the remainder of a time slice; after a sleep it gets one at
-        once.
+    polls : number of polls; negative if workers occupy all cores. A master that only yields its
+        core would get it back after milliseconds, for the remainder of a time slice. After a sleep
+        it gets a core at once.
     """
     for _ in range(abs(polls)):
         for worker in range(schedule.table.shape[0]):
@@ -652,16 +658,16 @@ def wait_for_mail(schedule, mail, polls):
         if polls < 0:
             sleep_briefly()
         else:
-            yield_core()  # the worker that is to write may have no core
+            yield_core()  # the worker that has to write may have no core
 
 
 @kernel
 def serve(plan, schedule, vector, mail, n_rounds, polls):
-    """Be the master for a while; return how many messages were taken, or OVER.
+    """Do the master's work for a while; return the number of messages taken, or OVER.
 
-    Whenever no worker is in the run (it is over, or all pause), an unfinished sum is applied.
+    If no worker is in the run (it is over, or all workers pause), an unfinished sum is applied.
 
-    polls : for the first message, see `wait_for_mail`
+    polls : number of polls for the first message, see `wait_for_mail`
     """
     control = schedule.control
     began = nanoseconds()
@@ -687,13 +693,13 @@ def serve(plan, schedule, vector, mail, n_rounds, polls):
 
 @kernel
 def take_over(schedule, vector, mail, dead):
-    """Finish the master's work that a dead owner of SERVING has left, if it was the owner.
+    """Finish the master's work of a dead worker, if that was the owner of SERVING.
 
-    dead : the worker; the master counts as the one after the last
+    dead : number of the dead worker; the master's number comes after the last worker's
     """
     control = schedule.control
     if load(control, layout.SERVING) != dead + 1:
-        return  # nothing is half done, or another owner is doing it
+        return  # nothing is half done, or another owner finishes it
     if load(control, layout.JOURNAL) != 0:
         write_model(schedule, vector, mail)
     else:

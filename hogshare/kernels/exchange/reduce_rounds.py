@@ -1,13 +1,13 @@
-"""One reduce of a worker with a model of its own, in one call: post, wait a moment, average.
+"""One reduce of a worker with a model of its own, in one call: post, wait briefly, average.
 
-The call does the usual case of `hogshare.planes.replicas.reducer`: models are sent, acknowledged
-and averaged, no worker has died or been left out, and the graph is one. In every other case, and
-where it would have to wait for long, it returns how far it has come and the reducer does the
-remainder.
+The call handles the usual case of `hogshare.planes.replicas.reducer`: models are sent, acknowledged
+and averaged, no worker has died or been left out, and there is only one graph. In every other case,
+and if it would have to wait for long, the call returns the part that it has done, and the reducer
+does the remainder.
 
 Writers: a worker writes its own slots, its vector, and TAKEN of the edges that it reads. Readers:
-an edge's two ends. The order is that of `hogshare.kernels.mail.edge_slots`; all sends of a round
-come before its waits. Nothing is freed in this file.
+the two workers at an edge's ends. The order is that of `hogshare.kernels.mail.edge_slots`; all
+sends of a round come before its waits. Nothing is freed in this file.
 """
 
 from typing import NamedTuple
@@ -30,9 +30,12 @@ MESSAGES, BYTES = range(2)
 class Round(NamedTuple):
     """The constants of a worker's rounds.
 
-    out, into : int64, edges that it sends along, and edges that it reads, ordered by their senders
+    out : int64, edges that the worker sends along
+    into : int64, edges that the worker reads, ordered by their senders
     shares : float64 [1 + len(into)], weights of its own model and of the senders'; their sum is 1
-    item, header, place_bytes : bytes of a value, a header and a value's place
+    item : number of bytes of a value
+    header : number of bytes of a message's header
+    place_bytes : number of bytes of a value's place
     """
 
     out: np.ndarray
@@ -45,9 +48,11 @@ class Round(NamedTuple):
 
 @exact_helper
 def wait_for(box, edges, is_slot, round_, until):
-    """Wait until all edges have space, or this round's message; False: too late, or another round.
+    """Wait until all edges have space, or all have this round's message.
 
-    is_slot : whether to wait for space; otherwise for messages
+    Returns False if the time is over, or a message is of another round.
+
+    is_slot : whether to wait for space; if not, the call waits for messages
     until : the `nanoseconds` at which the wait ends
     """
     for k in range(edges.shape[0]):
@@ -65,7 +70,7 @@ def wait_for(box, edges, is_slot, round_, until):
 
 @exact_helper
 def send_model(box, edge, vector, placed, round_):
-    """Post a model along an edge: whole, or the numbers that are not zero with their places."""
+    """Post a model along an edge: whole, or only its nonzero numbers with their places."""
     slot = next_slot(box, edge)
     head, places, values = box.heads[edge, slot], box.places[edge, slot], box.values[edge, slot]
     n = vector.shape[0]
@@ -89,7 +94,7 @@ def send_model(box, edge, vector, placed, round_):
 def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_ns):
     """Reduce in a round, as far as possible without a long wait.
 
-    suspects : int64 [n_workers], not 0 for workers that are not waited for
+    suspects : int64 [n_workers], nonzero for workers that this worker does not wait for
     vector : float64 [n], scratch
     sent : int64 [n_edges, 2, 2]; waited : float64 [at least 2], seconds
 

@@ -1,39 +1,40 @@
-"""Folding the changes of one site's vector into the vectors of all other sites, by messages.
+"""Exchange of the changes of each site's vector with all other sites, by messages.
 
-A site's workers share one vector, as `copy_exchange` says. Sites exchange on the next level as
-workers do on theirs, with a message in place of a lock: a site *offers* the change of its vector,
-each coordinate times a weight, to all other sites, which add it to their own workers' changes.
+A site's workers share one vector, as `copy_exchange` says. Sites exchange with each other as
+workers do, but by messages in place of locks. A site *offers* the change of its vector, each
+coordinate times a weight, to all other sites. They add it to their own workers' changes.
 
-The weight is that of `copy_exchange`, by the same derivation. The workers of a site together
-contract a coordinate of curvature h by about rho = 1 / (1 + z) between two offers, z = eta h R,
-with R the rows that all of them have done: through their own exchange so many rows are worth as
-much as by one worker. M sites that start from the same point each offer -(1 - rho) e. So the share
-is c(z) = 1/M + (1 - 1/M) / (1 + M z / 2), with M sites for P workers and the site's rows for a
-worker's: the longer the time between two offers, the more coordinates are averaged.
+The weight is the weight of `copy_exchange`, by the same derivation. Between two offers the workers
+of a site together contract a coordinate of curvature h by about rho = 1 / (1 + z), z = eta h R,
+where eta is the step size and R the number of rows that all of them have done: because they
+exchange, R rows have the same effect as R rows of one worker. M sites that start from the same
+distance e each offer -(1 - rho) e. So the weight is c(z) = 1/M + (1 - 1/M) / (1 + M z / 2), with M
+sites in place of P workers and the site's rows in place of a worker's rows. The longer the time
+between two offers, the more coordinates are averaged.
 
 A site's account, coordinate by coordinate of the *flat* vector (coefficients, intercepts, means of
 the duals, SAGA's average):
 
 - `base`: the point from which the site's change is counted. It is the sum of all offers that have
-  come, plus the part of the ghost that remains.
-- `ghost`: the change presumed of the others while this site made its last offer. The part of a
-  change that the weight withholds, and that the rule does not carry, stays in the value until
-  offers replace it: one (M-1)-th of it goes when another site's next offer comes, all of it when
-  the sites synchronise.
+  come, plus the remaining part of the ghost.
+- `ghost`: the presumed change by the other sites while this site made its last offer. If the weight
+  withholds a part of a change and the rule does not carry it, this part stays in the value until
+  offers replace it: one (M-1)-th of it is removed when another site's next offer comes, all of it
+  when the sites synchronise.
 
-The dual rule's coefficients are a sum, of which nothing may be lost, and late changes of hot
-coordinates overshoot. With this rule a site steps as if all M sites did the same (`dual_ascent`),
-so its vector moves by M times its rows' steps, and it offers one M-th: every step is added whole,
-and the others' parts are the ghost.
+The dual rule's coefficients are a sum, so no part of it may be lost, and late changes of hot
+coordinates overshoot. With this rule a site steps as if all M sites did the same (`dual_ascent`).
+Its vector moves by M times its rows' steps, and it offers one M-th of the change: every step is
+added whole, and the ghost is the remaining part.
 
-So value - base is the change to be offered, at any time, and an offer that comes moves both by the
-same amount. If the workers have done nothing meanwhile, the value is `base` exactly. Sums (the
-means of the duals, SAGA's average, and the coefficients of the dual rule) lose nothing: their
-rounding for the wire stays in value - base.
+So value - base is the change to be offered at any time, and an incoming offer changes both by the
+same amount. If the workers have done nothing meanwhile, the value equals `base` exactly. Sums (the
+means of the duals, SAGA's average, and the coefficients of the dual rule) lose nothing: the
+rounding error of an offer stays in value - base.
 
-Writers: the site's thread that talks to the others writes the site's vector, under each segment's
-word, as one more worker; it alone writes the account. On the one vector without locks
-(`hogwild_steps`) it adds, as the workers do. Nothing is freed in a kernel.
+Writers: the thread of a site that exchanges messages writes the site's vector like one more worker,
+and takes each segment's word before. On the one vector without locks (`hogwild_steps`) it adds, as
+the workers do. It alone writes the account. Nothing is freed in a kernel.
 """
 
 from typing import NamedTuple
@@ -48,11 +49,11 @@ from hogshare.kernels.schedule.epoch_criteria import find_criteria, settle_colum
 
 
 class Account(NamedTuple):
-    """A site's account with the others; arrays of the flat vector's length, of one dtype.
+    """A site's account with the others: arrays of the flat vector's length and the same dtype.
 
     base, ghost : see the file's head
     offered : the last offer, as it is sent
-    claims : int64, the coordinates that it claims to be zero; empty if no rule clips
+    claims : int64, the coordinates that the site claims to be zero; empty if the rule clips none
     """
 
     base: np.ndarray
@@ -65,18 +66,19 @@ class OfferTerms(NamedTuple):
     """The numbers that an offer depends on.
 
     share : this site's share of all rows
-    rows : rows of this site's workers since the last offer
-    decay : strength of l2, as far as it contracts a coordinate
+    rows : number of rows of this site's workers since the last offer
+    decay : strength of l2 with which it contracts a coordinate
     carry : 1.0 leaves the withheld part of a change to be offered later; 0.0 drops it
-    whole : 1 offers everything, whatever the weights: for coefficients that are a sum
-    stretch : divisor of a change of the site's coefficients when it is offered
-    stretch_of_means : the same for SAGA's average
+    whole : 1 offers the whole change, whatever the weights: for coefficients that are a sum
+    stretch : divisor of a change of the site's coefficients in its offer
+    stretch_of_means : divisor of a change of SAGA's average in its offer
     zeros : 1 if exact zeros are claimed
     left : the remaining part of the ghost
-    haunts : 1 leaves a new ghost; 0 none, where the others' offers come before any worker goes on
+    haunts : 1 leaves a new ghost; 0 leaves none, because the others' offers come before any worker
+        goes on
     locks : 1 if segments have words; 0 on the one vector
     atomic : 1 if adds to the one vector are atomic
-    me : the number that takes the words
+    me : the number under which the words are taken
     """
 
     share: float
@@ -96,7 +98,7 @@ class OfferTerms(NamedTuple):
 
 @helper
 def offer_place(account, terms, at, value, weight, carry, stretch):
-    """Settle the offer of one coordinate; return its value from now on."""
+    """Write the offer of one coordinate into the account; return the coordinate's new value."""
     change = value - account.base[at]
     account.offered[at] = weight * change / stretch
     offered = np.float64(account.offered[at])  # rounded to the array's dtype, as it arrives
@@ -114,7 +116,7 @@ def offer_place(account, terms, at, value, weight, carry, stretch):
 
 @inlined
 def offer_part(w, curvature, account, terms, eta, first, last):
-    """Do `offer_place` for a part of one column in which no value moves and no zero is claimed.
+    """Do `offer_place` for a part of one column in which no value changes and no zero is claimed.
 
     Nearly every offer is made by this function, in the vector's own dtype, so it costs no more
     than its reads and writes.
@@ -147,7 +149,7 @@ def offer_part(w, curvature, account, terms, eta, first, last):
 
 @inlined
 def take_place_in(account, coming, at, value, left):
-    """Add the offers that have come to a coordinate's base; return its new value."""
+    """Add the offers that have come to a coordinate's base; return the coordinate's new value."""
     change = np.float64(coming[at]) - left * account.ghost[at]
     own = value - account.base[at]
     account.base[at] += change
@@ -170,9 +172,9 @@ def release_segment(segments, word, terms):
 
 @helper
 def put(array, j, value, now, terms, is_sum):
-    """Set a coordinate that was `value`; on the one vector add to it, as others write meanwhile.
+    """Set a coordinate from `value` to `now`; on the one vector add the change, as others write.
 
-    is_sum : whether no part may be lost, even where workers add to the vector without atomics
+    is_sum : whether no part may be lost, even if workers add to the vector without atomics
     """
     kind = array.dtype.type
     if terms.locks != 0:
@@ -217,7 +219,7 @@ def offer(vector, memory, account, terms, etas):
     n_segments = vector.segments.shape[0] // layout.WORD
     size = (n_features + n_segments - 1) // n_segments
     half, even = 0.5 / terms.share * terms.rows, terms.share
-    is_still = terms.haunts != 0 and terms.left == 0.0  # no value moves
+    is_still = terms.haunts != 0 and terms.left == 0.0  # no value changes
     n_claims = 0
     for segment in range(n_segments):
         first, last = segment * size, min(n_features, segment * size + size)
@@ -272,7 +274,7 @@ def claimed(account, claims, values):
 
 @kernel
 def places_of(offered, places, values):
-    """Write an offer's nonzero places and values."""
+    """Write the places and the values of an offer's nonzero coordinates."""
     k = 0
     for at in range(offered.shape[0]):
         if offered[at] != 0.0:
@@ -292,11 +294,12 @@ def add_places(coming, places, values):
 def add_claims(account, coming, claims, values, share, left):
     """Add another site's claims to the sum of the offers that have come.
 
-    A coordinate that the other site's l1 has clipped to exactly zero becomes zero at this site too
-    if it is no larger: the penalty clips anything smaller. Otherwise the claim counts by its share.
+    If l1 has clipped a coordinate to exactly zero at the other site, it becomes zero at this site
+    too, provided that it is not larger in size: the penalty clips anything smaller. A larger
+    coordinate changes by the claim times the other site's share.
 
-    values : float64, the claimed coordinates' values at the other site
-    left : the remaining part of the ghost, which is no site's offer
+    values : float64, the claimed coordinates' former values at the other site
+    left : the remaining part of the ghost, which is not an offer of any site
     """
     for k in range(claims.shape[0]):
         j = claims[k]
@@ -360,9 +363,9 @@ def take_in(vector, memory, account, coming, terms):
 
 @kernel
 def decide(rule, plan, columns, sums, w, divisors, scratch, n_rows, epoch):
-    """Settle step sizes after an epoch of all machines; True if no column learns any more.
+    """Set the step sizes after an epoch of all machines; return True if no column learns any more.
 
-    sums : float64[3 * n_columns], of all machines
+    sums : float64[3 * n_columns], sums of all machines
     scratch : float64[2, n_columns], the second row with the scores on held-out rows, if any
     """
     criterion, score = scratch[0], scratch[1]
