@@ -4,11 +4,11 @@ Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet alloc
 After batch t the topics are ``lambda = (1 - rho_t) lambda + rho_t (prior + ratio S_t)``. S_t are
 the batch's statistics, which are nonzero for its own words only; rho_t is the share of the topics
 that the step replaces; ratio is the number of all documents over the number in the batch. In this
-form every step changes every number. So this problem's vector is the u of ``lambda = prior + P_t
-u`` with ``P_t = prod_{i <= t} (1 - rho_i)``. For u the same step is ``u += rho_t ratio S_t / P_t``:
-a batch changes only the numbers of its words, and the steps of several workers add up in any order.
-The vector also has the sums of u over the words, and the number of its steps, from which every
-worker reads t.
+form every step changes every number. So this problem's vector is the u of
+``lambda = prior + P_t u`` with ``P_t = prod_{i <= t} (1 - rho_i)``. For u the same step is
+``u += rho_t ratio S_t / P_t``: a batch changes only the numbers of its words, and the steps of
+several workers add up in any order. The vector also has the sums of u over the words, and the
+number of its steps, from which every worker reads t.
 
 Departure: a worker does not see steps that are not yet in the vector, so two workers may take their
 steps with the same rho_t. The later step then has the rho of the earlier step.
