@@ -1,7 +1,7 @@
 """A virtual clock: the time of blocks, the waits between workers, and the workers' views.
 
-This package computes no gradients: `Simulator` describes a run for `hogshare.solve`, and `progress`
-runs clocks and barriers alone (`hogshare.lab.psp`). Names are imported on first use.
+This package computes no gradients. `Simulator` describes a run for `hogshare.solve`; `progress`
+runs only clocks and barriers (`hogshare.lab.psp`). Names are imported on first use.
 
 Examples
 --------

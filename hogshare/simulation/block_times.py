@@ -1,7 +1,7 @@
-"""The time of a block on a virtual clock: laws from which block times are drawn.
+"""The time of a block on a virtual clock: distributions from which block times are drawn.
 
-A draw depends only on the seed, the worker and the number of its block, so it repeats for any
-interleaving of workers. `hogshare.kernels.schedule.block_time_draws` draws.
+A draw depends only on the seed, the worker and the number of the worker's block, so it is the same
+for any interleaving of workers. `hogshare.kernels.schedule.block_time_draws` makes the draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Numbers = tuple[int, float, float, np.ndarray]
 
 
 class BlockTime(ABC):
-    """The base class of all laws.
+    """The base class of all laws of block times.
 
     Attributes
     ----------
@@ -33,8 +33,8 @@ class BlockTime(ABC):
     """
 
     mean: float
-    _code: ClassVar[int]  # of `hogshare.kernels.schedule.block_time_draws`
-    _given: ClassVar[tuple[str, ...]] = ("mean",)  # names of its one or two numbers
+    _code: ClassVar[int]  # the law's code in `hogshare.kernels.schedule.block_time_draws`
+    _given: ClassVar[tuple[str, ...]] = ("mean",)  # names of the law's one or two numbers
 
     def numbers(self) -> Numbers:
         """Return code, two numbers and trace for `hogshare.kernels.schedule.block_time_draws`."""
@@ -47,11 +47,11 @@ class BlockTime(ABC):
         Parameters
         ----------
         seed : int
-            From 0, below 2**32.
+            At least 0 and below 2**32.
         worker : int
             The worker's number, from 0.
         block : int
-            The number of blocks that it has completed before.
+            The number of blocks that the worker has completed before.
         """
         return float(codes.draw(*self.numbers(), seed, worker, block))
 
@@ -63,7 +63,7 @@ class Constant(BlockTime):
     Parameters
     ----------
     seconds : float
-        At least 0.
+        The time of a block, at least 0.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Exponential(BlockTime):
     Parameters
     ----------
     mean : float, default=1.0
-        Seconds.
+        Mean seconds of a block.
 
     Examples
     --------
@@ -115,7 +115,8 @@ class LogNormal(BlockTime):
     mean : float
         Mean seconds of the times, not of their logarithm.
     sigma : float
-        Standard deviation of the logarithm; if small, about that of the times over their mean.
+        Standard deviation of the logarithm. If small, it is about the times' standard deviation
+        over their mean.
 
     Examples
     --------
@@ -136,15 +137,15 @@ class LogNormal(BlockTime):
 
 @dataclass(frozen=True)
 class Gamma(BlockTime):
-    """Block times of a gamma law: the sum of `shape` exponential times.
+    """Block times with a gamma distribution: the sum of `shape` exponential times.
 
     Parameters
     ----------
     mean : float
-        Seconds.
+        Mean seconds of a block.
     shape : float
         1 is `Exponential`; larger shapes are more regular. The standard deviation is the mean over
-        the root of the shape.
+        the square root of the shape.
 
     Examples
     --------
@@ -169,7 +170,7 @@ class Uniform(BlockTime):
     Parameters
     ----------
     low, high : float
-        Seconds, ``0 <= low <= high``.
+        Bounds in seconds, ``0 <= low <= high``.
 
     Examples
     --------
@@ -198,7 +199,7 @@ class Measured(BlockTime):
     Parameters
     ----------
     seconds : sequence of float
-        At least one, none below 0.
+        The measured times, at least one, none below 0.
 
     Examples
     --------
@@ -224,12 +225,12 @@ class Measured(BlockTime):
         object.__setattr__(self, "mean", float(trace.mean()))
 
     def numbers(self) -> Numbers:
-        """Return the trace, with its code; see `BlockTime.numbers`."""
+        """Return the law's code and trace; see `BlockTime.numbers`."""
         return codes.MEASURED, 0.0, 0.0, self._trace
 
 
 def law_of(law: Any) -> BlockTime:
-    """Return a law of block times; text is parsed by `parse`.
+    """Return a law of block times, or parse text with `parse`.
 
     Raises
     ------
@@ -287,7 +288,7 @@ def parse(text: str) -> BlockTime:
 
 
 def written(law: BlockTime) -> str:
-    """Write a law in the format of `parse`; a measured law has none, and is shown by its mean."""
+    """Write a law in the format of `parse`; `Measured` has no such format, so write its mean."""
     for name, kind in _NAMED.items():
         if isinstance(law, kind):
             return f"{name}:{','.join(f'{getattr(law, each):g}' for each in law._given)}"

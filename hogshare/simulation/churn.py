@@ -15,22 +15,23 @@ JOIN, LEAVE, DIE = "joins", "leaves", "deaths"
 
 @dataclass(frozen=True)
 class Churn:
-    """Workers join, leave and die at times of their own.
+    """Times at which workers join, leave and die.
 
     Parameters
     ----------
     joins : mapping of int to float, default={}
-        When a worker starts, in virtual seconds; workers that are not named start at 0.
+        Virtual seconds at which a worker starts; workers that are not named start at 0.
     leaves : mapping of int to float, default={}
-        When a worker wants to leave: it first finishes its current block.
+        Virtual seconds at which a worker decides to leave: it first finishes its current block.
     deaths : mapping of int to float, default={}
-        When a worker dies, at any point of its loop. Others repeat its block.
+        Virtual seconds at which a worker dies, at any point of its loop. Others repeat its block.
     leave_rate, death_rate : float, default=0.0
-        Random leaves and deaths per worker and virtual second, in addition to the named ones.
+        Rate of random leaves, and of random deaths, per worker and virtual second, in addition to
+        the named ones.
     join_seconds : float, default=0.0
-        Workers that are not named in `joins` start at random times between 0 and this.
+        Workers that are not named in `joins` start at random times between 0 and `join_seconds`.
     seed : int, default=0
-        The seed of random times.
+        Seed for the random times.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Churn:
                     )
 
     def schedule(self, n_workers: int) -> list[tuple[float, str, int]]:
-        """Return the events in order: ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
+        """Return the events by time: ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
 
         Parameters
         ----------
@@ -105,7 +106,7 @@ class Churn:
                 if end < math.inf:
                     # a random start may be later than a named leave or death
                     events.append((max(begin, end), name, k))
-        # at equal times joins come before leaves, and leaves before deaths; each kind by worker
+        # at equal times joins come before leaves, and leaves before deaths; then by worker number
         rank = {JOIN: 0, LEAVE: 1, DIE: 2}
         return sorted(events, key=lambda event: (event[0], rank[event[1]], event[2]))
 

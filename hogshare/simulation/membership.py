@@ -1,4 +1,4 @@
-"""The full view: every worker knows all members, and draws from the list."""
+"""The full view: every worker knows all members, and draws samples from their list."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hogshare.system.ranges import count, whole
 class Membership:
     """The members of a run, as every worker knows them.
 
-    A sample is drawn without replacement, each set of others with the same chance, and needs
-    messages to its members only. The cost is that every worker must be notified of each join and
-    leave: n messages each time, which `Overlay` saves.
+    A sample is drawn without replacement; each set of other workers has the same chance. Only the
+    members of the sample need messages. In return, every worker must be notified of each join and
+    leave, with n messages each time. `Overlay` needs fewer messages.
 
     Parameters
     ----------
     n_workers : int
         The initial number of workers, 0 to n_workers - 1.
     seed : int, default=0
-        The seed of the draws.
+        Seed for the draws.
 
     Raises
     ------
@@ -59,28 +59,28 @@ class Membership:
         Parameters
         ----------
         me : int
-            The asking worker, which is not in the sample.
+            The worker that draws, which is not in the sample.
         size : int
-            At most the number of others.
+            Number of workers to draw, at most the number of other workers.
 
         Returns
         -------
         ndarray of shape (size,), int64
-            The sample's worker numbers.
+            Numbers of the drawn workers.
 
         Raises
         ------
         ValueError
-            If `me` is no member, or the sample is larger than the number of others.
+            If `me` is not a member, or the sample is larger than the number of other workers.
         """
         mine = self._place_of(me)
         check_sample(size, self.n_workers)
         drawn = self._random.choice(self.n_workers - 1, size, replace=False)
-        drawn += drawn >= mine  # skip the asking worker's place
+        drawn += drawn >= mine  # skip the drawing worker's place
         return np.array([self._workers[place] for place in drawn], np.int64)
 
     def join(self, worker: int | None = None) -> int:
-        """Add a worker: the number of no current member, or None for a number never used.
+        """Add a worker with a number that no current member has; None: a number never used.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class Membership:
         Raises
         ------
         ValueError
-            If the worker is no member, or the only one.
+            If the worker is not a member, or is the only member.
         """
         place = self._place_of(worker)
         check_leaving(worker, self.n_workers)
@@ -125,7 +125,7 @@ class Membership:
 
 
 def check_sample(size: int, n_workers: int) -> None:
-    """Refuse a sample larger than the number of others.
+    """Refuse a sample that is larger than the number of other workers.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def check_sample(size: int, n_workers: int) -> None:
 
 
 def check_leaving(worker: int, n_workers: int) -> None:
-    """Refuse that the last worker leaves.
+    """Refuse to let the last worker leave.
 
     Raises
     ------

@@ -1,34 +1,40 @@
 """The structured overlay: sampling of other workers when no worker knows all of them.
 
-Workers are on a ring (`hogshare.simulation.ring`), know O(log n) others each, and reach the owner
-of any point in O(log n) hops. Source: Wang, Catterall and Mortier 2017, which assumes that the
-owner of a random point is a random worker. It is not: the chance is proportional to the owner's
-zone, and zones are about exponentially distributed. Of 1000 workers the luckiest is drawn about
-seven times too often, and a tenth of them less than a tenth as often as they should be.
+Workers are on a ring (`hogshare.simulation.ring`). Each knows O(log n) others and reaches the owner
+of any point in O(log n) hops; a hop is a message from a worker to a worker that it knows. Source:
+Wang, Catterall and Mortier 2017. The paper assumes that the owner of a random point is a random
+worker. This is not so: an owner's chance is proportional to its zone (the points that it owns), and
+zones are about exponentially distributed. Of 1000 workers the one with the largest zone is drawn
+about seven times too often, and a tenth of the workers less than a tenth as often as they should
+be.
 
 Uniform draws
 -------------
 Draw a point and a number j below K. Go to the point's owner and then to its j-th successor. Accept
-this worker if it is less than L points after the point, else try again. Each worker is within L
-points of exactly L of the 2^bits points, and is then the j-th from the point for exactly one j: its
-chance is ``L / (2^bits K)``, the same for all. This is exact if no arc of L points has more than K
-workers; in a fuller arc the last workers are never reached. With ``L = s 2^bits / n`` the workers
-of an arc are about Poisson with mean s, so a small K fails with a chance below 10^-9: with ``s =
-log2 n`` K is 40 for 1000 workers. A draw then takes 4 tries, each of about ``log2(n) / 2 + 1`` hops
-to the point and nearly s along the ring. That is O(log n): 55 hops, and 6 for the biased draw. A
-worker that meets more than K reports it (`Drawn.crowded`).
+this worker if it is less than L points after the point, otherwise try again. For exactly L of the
+2^bits points a worker is within L points after the point. For each of these it is then the j-th
+worker from the point for exactly one j. So its chance is ``L / (2^bits K)``, the same for all
+workers.
+
+This is exact if no arc of L points has more than K workers; in a fuller arc the last workers are
+never reached. With ``L = s 2^bits / n`` the number of workers in an arc is about Poisson with mean
+s, so a small K fails with a chance below 10^-9: with ``s = log2 n`` K is 40 for 1000 workers. A
+draw then takes 4 tries, each of about ``log2(n) / 2 + 1`` hops to the point and nearly s hops along
+the ring. That is O(log n): 55 hops, where the biased draw takes 6. A worker that meets more than K
+workers in an arc reports it (`Drawn.crowded`).
 
 Alternatives, for 1000 workers:
 
-- accept an owner with chance (least zone) / (its zone): exact, but the least of n zones is about
-  1 / n^2, so it takes about n tries, 6000 hops, and a worker that knows the least zone;
-- the same with a larger constant c / n: quick (1.6 tries for c = 1), but biased again, because
-  zones below c / n are as unlikely as before: for c = 1, six workers of ten;
-- average zones: continue by a random number of successors below s, accept with
-  ``c / (n * average of the last s zones)``. This is as exact as ours and about as expensive, but a
-  worker must know s predecessors;
-- King and Saia, "Choosing a random peer" (PODC 2004), which hands a long zone's surplus to the next
-  workers. This is as exact, with the same tail of failures; 7 tries with their constants.
+- Accept an owner with chance (least zone) / (its zone). This is exact, but the least of n zones is
+about 1 / n^2. So a draw takes about n tries, 6000 hops, and a worker must know the least zone.
+- Accept with chance (c / n) / (zone), with a larger constant c. This is quick (1.6 tries for c =
+1), but biased again, because zones below c / n are as unlikely as before: for c = 1, the zones of
+six workers of ten.
+- Average zones: continue by a random number of successors below s, accept with ``c / (n * average
+of the last s zones)``. This is as exact as ours and about as expensive, but a worker must know s
+predecessors.
+- King and Saia, "Choosing a random peer" (PODC 2004): a long zone's surplus goes to the next
+workers. This is as exact, with the same tail of failures; it takes 7 tries with their constants.
 """
 
 from __future__ import annotations
@@ -46,10 +52,10 @@ from hogshare.system.messages import nearest
 from hogshare.system.ranges import at_least_one, count, is_count, whole
 
 MOST_BITS = 62  # sums of two points fit in int64
-CROWDED = 1e-9  # chance that an arc anywhere has more than `Window.most`
+CROWDED = 1e-9  # chance that any arc has more workers than `Window.most`
 METHODS = ("uniform", "point")
-MOST_AT_ONCE = 1 << 18  # tries; a few tens of megabytes
-MOST_TRIES = 10_000  # on average; more indicate a mistaken size
+MOST_AT_ONCE = 1 << 18  # tries made at once; they take a few tens of megabytes
+MOST_TRIES = 10_000  # mean tries for a draw; a larger mean indicates a mistaken size
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Window:
     Attributes
     ----------
     length : int
-        L, the points of an arc.
+        L, the number of points of an arc.
     most : int
         K, the largest number of workers in an arc.
     """
@@ -75,15 +81,15 @@ class Drawn:
     Attributes
     ----------
     workers : ndarray of shape (n_draws,), int64
-        Their numbers.
+        Numbers of the drawn workers.
     hops : ndarray of shape (n_draws,), int64
-        Hops of messages until the worker was reached, including failed tries, and draws that were
-        rejected because the worker was in the sample already.
+        Hops of messages until each worker was reached. They include failed tries, and draws that
+        were rejected because the worker was already in the sample.
     tries : ndarray of shape (n_draws,), int64
-        Points that were drawn for it.
+        Number of points that were drawn for each worker.
     crowded : int
-        Tries that met an arc with more workers than `Window.most`. 0 unless the believed size is
-        far too small: draws are uniform up to such arcs.
+        Number of tries that met an arc with more workers than `Window.most`. 0 unless the assumed
+        size is far too small: draws are uniform except for such arcs.
     """
 
     workers: np.ndarray
@@ -94,16 +100,16 @@ class Drawn:
 
 @dataclass(frozen=True)
 class SizeEstimate:
-    """An estimate of the number of workers, from a count in one zone.
+    """An estimate of the number of workers, from a count of the workers in one zone.
 
     Attributes
     ----------
     size : float
         The estimate.
     seen : int
-        Workers counted.
+        Number of workers counted.
     relative_sd : float
-        Predicted standard deviation, as a share of the number: ``sqrt((2^l - 1) / size)``.
+        Predicted standard deviation, relative to the number of workers: ``sqrt((2^l - 1) / size)``.
     """
 
     size: float
@@ -112,17 +118,17 @@ class SizeEstimate:
 
 
 class Overlay:
-    """Workers on a ring of 2^bits points, which know their neighbours and their fingers.
+    """Workers on a ring of 2^bits points; each knows its neighbours and its fingers.
 
     Parameters
     ----------
     workers : int or array-like of int
-        The number of workers, with random identifiers; or their identifiers, worker k's at index k,
-        all different.
+        The number of workers, which then have random identifiers; or the identifiers, worker k's at
+        index k, all different.
     bits : int, default=62
         The bits of identifiers; at most 62.
     seed : int, default=0
-        The seed of identifiers and draws.
+        Seed for identifiers and draws.
 
     Raises
     ------
@@ -133,7 +139,7 @@ class Overlay:
     Notes
     -----
     A join or a leave copies the sorted identifiers: O(n) at memory speed in this model, regardless
-    of its number of messages in a network.
+    of the number of messages that it would take in a network.
 
     Examples
     --------
@@ -188,11 +194,11 @@ class Overlay:
     # -- routing ----------------------------------------------------------------------------------
 
     def owners(self, points: Any) -> np.ndarray:
-        """Return the numbers of the workers that own the points: the first at or after each."""
+        """Return the number of each point's owner, the first worker at or after the point."""
         return self._workers[ring.owners(self._identifiers, self._check_points(points))]
 
     def hops(self, senders: Any, points: Any) -> np.ndarray:
-        """Return the hops of messages until they reach the points' owners.
+        """Return each message's number of hops until it reaches its point's owner.
 
         Parameters
         ----------
@@ -208,7 +214,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If a sender is no member, or a point is not on the ring.
+            If a sender is not a member, or a point is not on the ring.
         """
         points = self._check_points(points)
         senders = np.broadcast_to(self._places_of(senders), points.shape)
@@ -221,19 +227,21 @@ class Overlay:
     ) -> SizeEstimate:
         """Estimate the number of workers by the density of a zone.
 
-        If k workers' identifiers begin with a prefix of l bits, the estimate is ``k 2^l``. It is
-        unbiased over prefixes, or identifiers, with a relative standard deviation of ``sqrt((2^l -
-        1) / n)``. For a deviation of e, take ``2^l`` near ``e^2 n``.
+        If the identifiers of k workers begin with a prefix of l bits, the estimate is ``k 2^l``. It
+        is unbiased over random prefixes, or over random identifiers, with a relative standard
+        deviation of ``sqrt((2^l - 1) / n)``. For a relative deviation of e, choose ``2^l`` near
+        ``e^2 n``.
 
         Parameters
         ----------
         prefix_bits : int
             l; 0 counts all workers.
         prefix : int or None, default=None
-            The zone; None: a random one, or that of `me`.
+            The zone's prefix; None: a random prefix, or the prefix of `me`.
         me : int or None, default=None
-            Count in this worker's own zone. This zone always contains the worker: ``k 2^l`` would
-            be ``2^l - 1`` too many on average, and ``(k - 1) 2^l + 1`` is unbiased.
+            Worker whose own zone is counted. This zone always contains the worker, so the estimate
+            ``k 2^l`` would be ``2^l - 1`` too large on average; the estimate is the unbiased ``(k -
+            1) 2^l + 1``.
 
         Returns
         -------
@@ -242,7 +250,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If the prefix is out of range, `me` is no member, or both are given.
+            If the prefix is out of range, `me` is not a member, or both are given.
 
         Examples
         --------
@@ -283,8 +291,9 @@ class Overlay:
         Parameters
         ----------
         size : float or None, default=None
-            The assumed number of workers, as from `estimate_size`; None: the true one. A number
-            that is too large costs more tries; one that is far too small makes arcs crowded.
+            The assumed number of workers, for example from `estimate_size`; None: the true number.
+            A number that is too large takes more tries. A number that is far too small makes arcs
+            crowded.
 
         Returns
         -------
@@ -299,7 +308,7 @@ class Overlay:
         at_least_one(size=size)
         expected = max(1.0, math.log2(size))
         most = math.ceil(expected)
-        # a union bound over the arcs that begin at a worker, which may have `most - 1` others
+        # a union bound over the arcs that begin at a worker; each may have `most - 1` others
         while size * pdtrc(most - 1, expected) > CROWDED:
             most += 1
         length = int(min(1.0, expected / size) * (1 << self.bits))
@@ -312,24 +321,25 @@ class Overlay:
         return Window(length, most)
 
     def crowd(self, window: Window) -> int:
-        """Return the most workers in any arc of a window; draws are uniform up to `Window.most`."""
+        """Return the most workers in any arc of a window; up to `Window.most` draws are uniform."""
         arcs = ring.inhabitants(self._identifiers, self.bits, self._identifiers, window.length)
         return int(arcs.max())
 
     def draw(
         self, n_draws: int, *, me: int, method: str = "uniform", size: float | None = None
     ) -> Drawn:
-        """Draw workers independently: with replacement, including the asking worker.
+        """Draw workers independently: with replacement, including the drawing worker.
 
         Parameters
         ----------
         n_draws : int
         me : int
-            The asking worker, where messages start.
+            The drawing worker, where messages start.
         method : {"uniform", "point"}, default="uniform"
-            "point": the owner of a random point, drawn in proportion to its zone: biased.
+            "point": the owner of a random point. This is biased: a worker is drawn in proportion to
+            its zone.
         size : float or None, default=None
-            As in `window`.
+            The assumed number of workers, as in `window`.
 
         Returns
         -------
@@ -338,7 +348,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If `me` is no member, the method is unknown, or as in `window`.
+            If `me` is not a member, the method is unknown, or `window` refuses `size`.
         """
         count(0, n_draws=n_draws)
         mine = self._place_of(me)
@@ -352,14 +362,14 @@ class Overlay:
         Parameters
         ----------
         me : int
-            The asking worker, which is not in the sample.
+            The drawing worker, which is not in the sample.
         size : int
-            At most the number of others; meant for a small part of them, because a worker that is
-            drawn twice costs another draw.
+            Number of workers to draw, at most the number of other workers. It should be a small
+            part of them, because a worker that is drawn twice takes another draw.
         method : {"uniform", "point"}, default="uniform"
-            As in `draw`. Every set is equally likely with "uniform" only.
+            As in `draw`. Only with "uniform" every set is equally likely.
         believed : float or None, default=None
-            The assumed number of workers, as `size` of `window`.
+            The assumed number of workers, as `size` in `window`.
 
         Returns
         -------
@@ -368,16 +378,17 @@ class Overlay:
         Raises
         ------
         ValueError
-            If `me` is no member, the sample is larger than the number of others, or as in `draw`.
+            If `me` is not a member, the sample is larger than the number of others, or as in
+            `draw`.
         """
         mine = self._place_of(me)
         check_sample(size, self.n_workers)
         return self._collect(size, mine, self._chosen(method, believed), again=False)
 
     def _collect(self, size: int, mine: int, window: Window | None, *, again: bool) -> Drawn:
-        """Try until `size` workers are drawn, with replacement or without.
+        """Try until `size` workers are drawn; `again` says whether with replacement.
 
-        Tries are independent. Many are made at once, and tries after the last needed one do not
+        Tries are independent. Many are made at once, and the tries after the last needed one do not
         count.
         """
         places, hops, crowded = np.empty((3, 0), np.int64)
@@ -386,7 +397,7 @@ class Overlay:
         if window is not None:
             rate = window.length * self.n_workers / (window.most << self.bits)
         while len(ends) < size:
-            # the expected number; if most are drawn again, twice as many as before
+            # the expected number of tries; if most draws are repeats, twice as many as before
             more = max(int(1.2 * (size - len(ends)) / rate) + 3, len(places))
             tries = self._try(min(more, MOST_AT_ONCE), mine, window)
             places, hops, crowded = np.hstack([(places, hops, crowded), tries])
@@ -406,7 +417,7 @@ class Overlay:
         )
 
     def _try(self, n_tries: int, mine: int, window: Window | None) -> np.ndarray:
-        """Return places (-1: a failed try), hops, and whether arcs were crowded: three rows."""
+        """Return three rows: places (-1: a failed try), hops, and whether arcs were crowded."""
         points = self._random.integers(1 << self.bits, size=n_tries)
         first = ring.owners(self._identifiers, points)
         hops = ring.hops(self._identifiers, self.bits, np.full(n_tries, mine), points)
@@ -427,9 +438,9 @@ class Overlay:
         Parameters
         ----------
         worker : int or None, default=None
-            The number of no current member; None: a number that was never used.
+            A number that no current member has; None: a number that was never used.
         identifier : int or None, default=None
-            The worker's identifier; None: a random one.
+            The worker's identifier; None: a random identifier.
 
         Returns
         -------
@@ -439,7 +450,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If the worker is a member, or the identifier is taken or not on the ring.
+            If the worker is a member, or the identifier is in use or not on the ring.
         """
         worker = self._named if worker is None else worker
         count(0, worker=worker)
@@ -464,7 +475,7 @@ class Overlay:
         Raises
         ------
         ValueError
-            If the worker is no member, or the only one.
+            If the worker is not a member, or is the only member.
         """
         place = self._place_of(worker)
         check_leaving(worker, self.n_workers)
@@ -475,7 +486,7 @@ class Overlay:
     # -- help -------------------------------------------------------------------------------------
 
     def _find_places(self) -> None:
-        """Set the place of each worker by its number, -1 for numbers of no member."""
+        """Set the place of each worker by its number, and -1 for numbers without a member."""
         self._places = np.full(self._workers.max() + 1, -1, np.int64)
         self._places[self._workers] = np.arange(len(self._workers))
 

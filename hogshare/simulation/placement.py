@@ -10,12 +10,12 @@ from hogshare.kernels.schedule import barrier_codes as codes
 from hogshare.system.ranges import count, not_negative
 
 PLACES = ("central", "distributed")
-ASK_AND_ANSWER = 2  # messages
+ASK_AND_ANSWER = 2  # messages of a question and its answer
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The place of the model, and of the state: each worker's clock.
+    """The place of the model, and of the state, which is each worker's clock.
 
     ============= ============= ========================================================
     model         state         barriers
@@ -71,14 +71,15 @@ class Placement:
         ----------
         barrier : Barrier
         n_workers : int or None, default=None
-            The number of workers, to detect a sample of all of them; None: more than any sample.
+            The number of workers, which detects a sample of all workers; None: more workers than in
+            any sample.
 
         Raises
         ------
         ValueError
             If the placement does not allow the barrier.
         TypeError
-            If `barrier` is no barrier.
+            If `barrier` is not a barrier.
         """
         barrier = barrier_of(barrier)
         numbers = _numbers(barrier, n_workers)
@@ -112,22 +113,22 @@ class Placement:
         n_workers : int or None, default=None
             As in `check`.
         hops : float, default=0
-            The hops to find the sample: with an `Overlay` the sum of `Drawn.hops`, or its mean. 0
-            with a `Membership`. Ignored with central state.
+            The hops to find the sample: with an `Overlay` the sum of `Drawn.hops`, or its mean;
+            with a `Membership` 0. Ignored with central state.
 
         Returns
         -------
         float
-            0 if the barrier needs no clocks. With central state 2 for any barrier: a question to
-            the server and its answer. With distributed state 2 for each worker of the sample, plus
-            the hops.
+            Number of messages. It is 0 if the barrier needs no clocks. With central state it is 2
+            for any barrier: a question to the server and its answer. With distributed state it is 2
+            for each worker of the sample, plus the hops.
 
         Raises
         ------
         ValueError
-            As in `check`, or if `hops` is no number of at least 0.
+            As in `check`, or if `hops` is not a number of at least 0.
         TypeError
-            If `barrier` is no barrier.
+            If `barrier` is not a barrier.
         """
         barrier = barrier_of(barrier)
         self.check(barrier, n_workers)

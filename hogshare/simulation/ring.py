@@ -1,9 +1,9 @@
 """Identifiers on a ring: a point's owner, and the number of hops to it by fingers.
 
-A worker with identifier i owns the points after its predecessor, up to i. It knows its neighbours
-on the ring and, for each power of two, the owner of the point at that distance: its fingers. A
-message takes the longest finger that does not pass the point, until the point's owner is the next
-worker.
+A worker with identifier i owns the points after its predecessor's identifier, up to i. It knows its
+neighbours on the ring. It also knows its fingers: for each power of two, the owner of the point at
+that distance. At each hop a message takes the longest finger that does not pass the point, until
+the point's owner is the next worker.
 
             0
           .   .        9's fingers, of 16 points: owners of 10, 11, 13 and 1,
@@ -12,11 +12,11 @@ worker.
        11       |      does not pass it; from 13 the finger 0 is, and 2's owner, 3,
           9 . .        is next: 3 hops.
 
-Source: Stoica et al., "Chord", SIGCOMM 2001, with fingers that are always right: all workers with a
-finger on a worker know of its join or leave at once.
+Source: Stoica et al., "Chord", SIGCOMM 2001. Departure: fingers are always right, because all
+workers with a finger on a worker know at once of its join or leave.
 
-`identifiers` are int64, sorted, all different, from 0 to 2^bits - 1; this file numbers workers by
-their places in that order.
+`identifiers` are int64, sorted, all different, from 0 to 2^bits - 1. This file numbers workers by
+their places in `identifiers`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 
 def owners(identifiers: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return the places of the points' owners."""
+    """Return the place of each point's owner."""
     # points after the last identifier belong to the first worker
     return np.searchsorted(identifiers, points) % len(identifiers)
 
@@ -39,7 +39,7 @@ def zones(identifiers: np.ndarray, bits: int) -> np.ndarray:
 
 
 def inhabitants(identifiers: np.ndarray, bits: int, starts: np.ndarray, length: int) -> np.ndarray:
-    """Return the number of workers in the arcs of `length` points that begin at `starts`."""
+    """Return the number of workers in each arc of `length` points that begins at `starts`."""
     ends = starts + length
     wrapped = ends >> bits  # an arc beyond the ring's last point continues at 0
     last = np.searchsorted(identifiers, ends - (wrapped << bits)) + wrapped * len(identifiers)
@@ -47,7 +47,7 @@ def inhabitants(identifiers: np.ndarray, bits: int, starts: np.ndarray, length: 
 
 
 def hops(identifiers: np.ndarray, bits: int, senders: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return the hops of messages until they reach the owners of their points.
+    """Return each message's number of hops until it reaches its point's owner.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def hops(identifiers: np.ndarray, bits: int, senders: np.ndarray, points: np.nda
 
     Notes
     -----
-    All messages are routed at once, by all fingers in order, from the longest: after a hop over 2^i
-    points less than 2^i are left, so no finger is used twice.
+    All messages are routed at once, one finger length after another, from the longest. After a hop
+    over 2^i points less than 2^i points are left, so no finger is used twice.
     """
     ring = 1 << bits
     goals = owners(identifiers, points)
-    before = (goals - 1) % len(identifiers)  # the owner's predecessor knows that the owner is next
+    before = (goals - 1) % len(identifiers)  # this worker knows that the owner is next
     at = senders.copy()
     made = (at != goals).astype(np.int64)  # the last hop, to the owner
     going = np.flatnonzero((at != goals) & (at != before))

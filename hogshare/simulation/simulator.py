@@ -20,15 +20,15 @@ from hogshare.system.ranges import LONGEST, numbers, positive, seconds, store_wh
 if TYPE_CHECKING:
     from hogshare.problems.model import Model
 
-HOPS_DRAWS = 1000  # for the estimate of a draw's mean hops
+HOPS_DRAWS = 1000  # draws for the estimate of a draw's mean hops
 
 
 class SimulationError(RuntimeError):
-    """A simulated run has no further event."""
+    """A simulated run cannot go on, because it has no further event."""
 
 
 def _factors(slowness: Any, mean: float) -> tuple[float, ...]:
-    """Return a factor for each worker, as plain data, for blocks of `mean` virtual seconds."""
+    """Return each worker's factor of blocks of `mean` virtual seconds, as plain data."""
     factors = numbers(slowness=slowness)
     for factor in factors:
         positive(**{"every entry of slowness": factor})
@@ -49,56 +49,57 @@ class Simulator:
     only time is modelled. A run may have a thousand workers, and the same seeds give the same run
     bit for bit.
 
-    A block, which is computed from one reading of the model, takes::
+    A block is computed from one reading of the model. It takes::
 
         model to the worker + read_seconds + block time * slowness + write_seconds + update back
 
     plus the straggler's sleep with ``solve(stragglers=...)``. The worker reads the model at the
     block's beginning, and its update counts at the end. On the lock-free vector
-    (``Shared(exchange=None)``) reading and writing take `parts` moments each, spread over their
-    seconds, with other workers' writes between them; by default a block is then one mini-batch of
-    the rule. Private copies are exchanged at a block's end, and by default a block is as long as
-    their interval; ``solve(block=...)`` overrides both. A resumed run begins with the clock at 0,
-    and with the same times.
+    (``Shared(exchange=None)``) reading and writing take `parts` moments each. These are spread over
+    the seconds of reading and of writing, with other workers' writes between them. By default a
+    block is then one mini-batch of the rule. Private copies are exchanged at a block's end, and by
+    default a block is as long as their interval. ``solve(block=...)`` overrides both defaults. A
+    resumed run begins with the clock at 0, and with the same times.
 
     Parameters
     ----------
     block_time : BlockTime or str, default=Exponential(1.0)
-        Law of the virtual seconds of computing in a block; or its name and numbers as on the
+        Law of the virtual seconds of computing in a block; or the law's name and numbers as on the
         command line, such as "lognormal:1.0,0.5".
     slowness : sequence of float or None, default=None
         Factor of each worker's block times; None: 1 for all.
     seconds : float or None, default=None
-        The latest end of the run, in virtual seconds; None: its `Stop` alone ends it.
+        The latest end of the run, in virtual seconds; None: only `Stop` ends the run.
     poll : float or None, default=None
-        Virtual seconds between two polls of a worker that waits at a barrier. 0: it passes at the
-        first moment it may. None: 0, or a twentieth of the mean block time for barriers that draw a
-        new sample at each poll (or are your function), whose polls are part of the rule. With a
-        poll above 0 `BSP` does not preserve the order of workers: a run repeats itself, but no
-        other runtime's run.
+        Virtual seconds between two polls of a worker that waits at a barrier. 0: the worker passes
+        at the first moment at which it may. None: 0, except for barriers whose polls are part of
+        the rule, which are your function and barriers that draw a new sample at each poll; for
+        these, a twentieth of the mean block time. With a `poll` above 0 `BSP` does not preserve the
+        order of workers. Such a run can be repeated, but differs from other runtimes' runs.
     network : Network, default=Network()
-        Links between workers and the model: by default, messages take no time.
+        Links between workers and the model; by default messages take no time.
     read_seconds, write_seconds : float, default=0.0
         Virtual seconds of reading the model, and of writing a change to it. A master takes
-        `write_seconds` for each message, one after another.
+        `write_seconds` for each message, one message after another.
     parts : int, default=8
-        Moments of reading, and of writing, on the lock-free vector; 1 if both take no time.
+        Number of moments of reading, and of writing, on the lock-free vector; 1 if both take no
+        time.
     churn : Churn, default=Churn()
         Workers that join late, leave or die.
     placement : Placement, default=Placement()
         The place of workers' clocks, which determines the allowed barriers and a poll's control
-        messages. Central: with the model. Distributed: with each worker, which is asked over the
-        network's `link`; the answer takes that long, and has the clocks at the time of the
-        question.
+        messages. Central: the clocks are with the model. Distributed: each worker has its clock and
+        is asked for it over the network's `link`. The answer takes the link's time, and has the
+        clocks at the time of the question.
     overlay : Overlay or None, default=None
-        With distributed state: the search for a sample, whose hops also cost messages and time.
+        The search for a sample with distributed state, whose hops also cost messages and time.
         None: all workers know each other.
     watch : callable or None, default=None
-        ``watch(seconds, model)`` is called every `watch_seconds` of the virtual clock, from 0 on,
-        with the current model.
+        ``watch(seconds, model)`` is called with the current model every `watch_seconds` of the
+        virtual clock, beginning at 0.
     watch_seconds : float, default=1.0
     seed : int, default=0
-        The seed of block times. (The seed of ``solve`` is for the row order and barriers' samples.)
+        Seed for block times. (The seed of ``solve`` is for the row order and barriers' samples.)
 
     Examples
     --------
@@ -192,12 +193,13 @@ class Simulator:
     def is_orderly(self) -> bool:
         """Whether BSP may preserve the order of workers, as in threads and processes.
 
-        All workers must be in the run from beginning to end, and none may poll at its own times.
+        All workers must be in the run from beginning to end, and no worker may poll at its own
+        times.
         """
         return not self.churn and not self.poll
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings for a report: numbers, and other values as text, without `watch`."""
+        """Return the settings as plain data for a report, without `watch`; objects become text."""
         names = [entry.name for entry in fields(self) if entry.name != "watch"]
         known = {name: getattr(self, name) for name in names}
         known["overlay"] = None if self.overlay is None else f"{self.overlay.n_workers} workers"
@@ -207,13 +209,13 @@ class Simulator:
         }
 
     def parts_of(self, lock_free: bool) -> int:
-        """Return the moments of reading the lock-free vector; 0 on a plane without it."""
+        """Return the number of moments of reading the lock-free vector; 0 on other planes."""
         if not lock_free:
             return 0
         return self.parts if self.read_seconds or self.write_seconds else 1
 
     def cost_of_poll(self, barrier: Barrier, n_workers: int) -> tuple[int, float]:
-        """Return a barrier poll's control messages, and the virtual seconds until its answer."""
+        """Return a barrier poll's number of messages, and virtual seconds until its answer."""
         sample = numbers_of(barrier, n_workers)["sample"]
         per_draw = 0.0
         if self.overlay is not None:
@@ -230,21 +232,22 @@ class Simulator:
         return round(messages), seconds
 
     def poll_seconds(self, barrier: str, must_poll: bool, late: float = 0.0) -> float:
-        """Return the seconds until a waiting worker polls again; 0: at the moment it may pass.
+        """Return the seconds until a waiting worker polls again; 0: it passes when it may.
 
         Parameters
         ----------
         barrier : str
             The barrier's name.
         must_poll : bool
-            Whether polls change its answer: it draws a new sample at each, or is a user's function.
+            Whether a poll can change the barrier's answer: the barrier draws a new sample at each
+            poll, or is a user's function.
         late : float, default=0.0
             Seconds that stragglers add to every block.
 
         Raises
         ------
         ValueError
-            If the barrier must poll, and `poll` is 0, or None with blocks that take no time.
+            If the barrier must poll, and `poll` is 0, or is None while blocks take no time.
         """
         if self.poll == 0.0 and must_poll:
             raise ValueError(
