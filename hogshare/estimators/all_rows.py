@@ -1,9 +1,9 @@
-"""Sums and lists over all rows of a fit, of which ranks without shared memory have parts.
+"""Sums and lists over all rows of a fit, also if each rank has only a part of the rows.
 
-On one machine the rows of a fit are all rows, and every method returns its argument: `ALONE`. On
-ranks with rows of their own the results are sums over ranks, or per-row arrays of all ranks, end to
-end in the order of the ranks; features are never sent. All ranks must call the same methods in the
-same order.
+On one machine one process has all rows, and every method returns its argument: `ALONE`. If each
+rank has rows of its own, a method returns a sum over ranks, or the per-row arrays of all ranks,
+concatenated in the order of the ranks. Features are never sent. Every method is collective: all
+ranks must call the same methods in the same order.
 """
 
 from __future__ import annotations
@@ -64,21 +64,21 @@ class AllRows:
     def weights_of_classes(
         self, class_weight: Any, classes: np.ndarray, y: Any, sample_weight: Any = None
     ) -> np.ndarray:
-        """Return weights as `sklearn.utils.compute_class_weight`."""
+        """Return the weights of `sklearn.utils.compute_class_weight`."""
         found: np.ndarray = compute_class_weight(
             class_weight, classes=classes, y=y, sample_weight=sample_weight
         )
         return found
 
     def whole(self, problem: RowProblem) -> RowProblem:
-        """Return the problem whose evaluation is over all rows."""
+        """Return the problem evaluated over all rows."""
         return problem
 
 
 class RepeatedRows(AllRows):
-    """The rows of one fit by several processes, each of which has all rows.
+    """The rows of one fit by several processes, if each process has all rows.
 
-    gathered : ``gathered(content)`` is the content of all processes, in their order
+    gathered : ``gathered(content)`` returns the contents of all processes, in rank order
     """
 
     shares_memory = False
@@ -92,7 +92,7 @@ class RepeatedRows(AllRows):
 
 
 class PartedRows(RepeatedRows):
-    """The rows of one fit by several processes, each of which has rows of its own.
+    """The rows of one fit by several processes, if each process has rows of its own.
 
     place : index of this process
     counts : number of rows of each process
@@ -140,7 +140,7 @@ class PartedRows(RepeatedRows):
     def weights_of_classes(
         self, class_weight: Any, classes: np.ndarray, y: Any, sample_weight: Any = None
     ) -> np.ndarray:
-        """Return weights as `sklearn.utils.compute_class_weight`, from all processes' rows."""
+        """Return the weights of `sklearn.utils.compute_class_weight` for all processes' rows."""
         if class_weight == "balanced":
             places = np.searchsorted(classes, y)
             sample_weight = self.added(np.bincount(places, sample_weight, len(classes)))
@@ -148,7 +148,7 @@ class PartedRows(RepeatedRows):
         return super().weights_of_classes(class_weight, classes, y, sample_weight)
 
     def whole(self, problem: RowProblem) -> RowProblem:
-        """Return the problem whose evaluation is over all rows; each process solves its own."""
+        """Return the problem evaluated over all rows; each process takes steps for its own rows."""
         sizes = self.gathered(tuple(sizes_of(problem)))
         whole, numbers = together([Sizes(*one) for one in sizes]), self._numbers
         return part_of(problem, whole, numbers, problem.identity, self.added)
@@ -158,6 +158,6 @@ ALONE = AllRows()
 
 
 def all_rows_of(estimator: Any) -> AllRows:
-    """Return the rows of an estimator's fit, by its runtime."""
+    """Return the `AllRows` of an estimator's runtime; `ALONE` if the runtime has none."""
     found: AllRows = getattr(estimator.runtime, "everybody", ALONE)
     return found

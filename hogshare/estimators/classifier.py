@@ -74,8 +74,8 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
     One worker takes exactly scikit-learn's step for each row, and a binary fit with the same int
     `random_state` gives scikit-learn's coefficients up to rounding. The differences are:
 
-    - All classes are fitted in one pass over a row, so they share one row order; scikit-learn
-      draws one per class.
+    - All classes are fitted in one pass over a row, so they share one row order; scikit-learn draws
+        one row order per class.
     - `fit` computes averages from sums in float64; scikit-learn updates a running mean in the dtype
       of `X`, and so does `partial_fit` of this class. After averaging has begun, `partial_fit`
       continues from the last iterate's intercept too, which scikit-learn 1.9 forgets.
@@ -198,7 +198,7 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         if anew:
             classes = everybody.labels(distinct(y))
             if hasattr(self, "classes_"):
-                del self.classes_  # only now: refused input must leave the model unchanged
+                del self.classes_  # set last: refused input must leave the model unchanged
         own = anew and are_plain_classes(classes)  # all labels in `y`
         if own:
             self.classes_ = classes

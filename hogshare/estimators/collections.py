@@ -105,7 +105,7 @@ def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
 
 
 def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-    """A partition's sums for a score; for a regressor with the targets' means and spreads."""
+    """Return a partition's sums for a score, for a regressor with targets' means and spreads."""
     y = np.asarray(y)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     found = _call(model, "predict", X, y[:0])
@@ -125,7 +125,7 @@ def _together(*sums: np.ndarray) -> np.ndarray:
     if len(sums[0]) == 2:
         return np.sum(sums, axis=0)
     whole = sums[0]
-    for part in sums[1:]:  # by differences of means: no cancellation (Chan, Golub, LeVeque 1983)
+    for part in sums[1:]:  # differences of means avoid cancellation (Chan, Golub, LeVeque 1983)
         (n, mean, spread, misses), (m, other, more, missed) = whole, part
         shift, total = other - mean, np.maximum(n + m, np.finfo(float).tiny)
         spread = spread + more + shift**2 * n * m / total
@@ -134,7 +134,7 @@ def _together(*sums: np.ndarray) -> np.ndarray:
 
 
 def _call(model: Any, name: str, rows: Any, like: np.ndarray | None = None) -> np.ndarray:
-    """Return a method's result for a block of rows; for an empty block `like`."""
+    """Return a method's result for a block of rows; an empty block gives an empty `like`."""
     rows = _in_order(model, rows)
     if like is not None and not rows.shape[0]:
         return like

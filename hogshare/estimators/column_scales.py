@@ -25,8 +25,8 @@ class UnlikeColumns(UserWarning):
 def unlike(X: Any) -> tuple[float, int, int] | None:
     """Return the largest ratio of two columns' scales, and these columns; None if acceptable.
 
-    A column's scale is the root mean square of its nonzero values, so rare columns, such as words,
-    are no smaller than others. Only some values are read, from all rows.
+    A column's scale is the root mean square of its nonzero values. A column of a rare word has
+    therefore no smaller scale than others. Only a sample of the values, from all rows, is read.
     """
     n_columns = X.shape[1]
     if sp.issparse(X):

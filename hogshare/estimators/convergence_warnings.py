@@ -24,7 +24,8 @@ ROUNDED = (
 def warn_of_what_is_left(what: str, iterations: int, left: int, problem: RowProblem) -> None:
     """Give a `ConvergenceWarning` for a fit that does not meet its criterion, described by `what`.
 
-    iterations, left : number of iterations that were made, and that were available
+    iterations : number of iterations that were made
+    left : number of iterations that were available
     """
     if iterations >= left:
         warn_unconverged(f"{what}. {ADVICE}")

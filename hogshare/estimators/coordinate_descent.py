@@ -22,10 +22,10 @@ LONG_GRAM = 5e9  # products of a Gram matrix that take a tenth of a second or mo
 
 
 def _values_of_a_pass(theirs: Any, X: Any, y: Any) -> int:
-    """Return how many numbers a pass reads: the rows', or a Gram matrix's, for each target."""
+    """Return the number of values read by a pass: of the rows or a Gram matrix, for each target."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     of_targets: tuple[int, ...] = getattr(y, "shape", ())
-    if len(shape) != 2:  # lists are short, and anything else scikit-learn refuses
+    if len(shape) != 2:  # lists are short, and scikit-learn refuses any other input
         return 1
     n_targets = of_targets[1] if len(of_targets) == 2 else 1
     if sp.issparse(X):
@@ -50,13 +50,13 @@ def descend(
     """Fit scikit-learn's estimator in slices of passes until it has converged.
 
     A fit longer than a slice runs in a fork, unless `on_epoch` is given, or the caller's generator
-    would have to advance. Each slice begins with the coefficients of the one before, so the passes
-    are those of one call up to rounding; with ``selection="random"`` and an int as `random_state`
-    each slice draws the same columns again.
+    would have to advance. Each slice begins with the coefficients of the previous slice. The passes
+    therefore equal the passes of one call, up to rounding. With ``selection="random"`` and an int
+    as `random_state` each slice draws the same columns again.
 
-    theirs : scikit-learn's; except for `copy_X` and `warm_start` it ends as after one call
-    on_epoch : called after the passes, with their number
-    others : further arguments of its `fit`
+    theirs : scikit-learn's estimator; it ends as after one call, except `copy_X` and `warm_start`
+    on_epoch : called after each slice, once for each of its passes, with the pass's number
+    others : further arguments of the estimator's `fit`
     """
     most, done, counts = theirs.max_iter, 0, np.zeros(1, np.int64)
     longest = most

@@ -19,12 +19,12 @@ class EpochTasks:
     """Calls the hooks of scikit-learn's callbacks and prints the lines of `verbose`.
 
     An instance is the `on_epoch` of `hogshare.solve`, so its methods run in the thread that called
-    `fit`. The task of an epoch begins when the one before it ends. If a run stops before its last
-    epoch, the task that has begun ends empty, like scikit-learn's own.
+    `fit`. The task of an epoch begins when the previous epoch's task ends. If a run stops early,
+    the task that has already begun ends without an epoch, as in scikit-learn.
 
     X, y, sample_weight : passed to the hooks
     max_iter : maximum number of epochs; None for `partial_fit`, which calls no hooks
-    attributes : ``attributes(model)`` are the fitted estimator's
+    attributes : ``attributes(model)`` returns the fitted estimator's attributes
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class EpochTasks:
 
     @property
     def wanted(self) -> bool:
-        """Whether a hook or `verbose` needs the epochs; each costs a return from the kernel."""
+        """Whether a hook or `verbose` needs every epoch; each costs a return from the kernel."""
         return self.calls or bool(self.estimator.verbose)
 
     @property
@@ -69,10 +69,10 @@ class EpochTasks:
         return asks or bool(self.estimator.verbose)
 
     def begin(self, start: Model) -> None:
-        """Begin the fit's task, and that of its first epoch."""
+        """Begin the fit's task and its first epoch's task."""
         if self.max_iter is None:
             return
-        # without callbacks too: this call links a meta-estimator's tree of tasks
+        # called without callbacks too: this call links a meta-estimator's tree of tasks
         self.root = self.estimator._init_callback_context(max_subtasks=self.max_iter)
         self.root.call_on_fit_task_begin(**self.data)
         if self.calls:
@@ -120,7 +120,7 @@ class EpochTasks:
     def _print(self, epoch: int, model: Model) -> None:
         """Print the model's objective, which is not the mean loss during the epoch.
 
-        It is over the rows of this process: other ranks are not asked while an epoch ends.
+        It is computed from this process's rows: other ranks take no part in an epoch's end.
         """
         whose = "" if all_rows_of(self.estimator).is_one else " on the rows of rank 0"
         objective = self.problem.objective(model.coef, model.intercept)

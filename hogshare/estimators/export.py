@@ -39,8 +39,8 @@ class Exporting(KnownParameters):
         """Return the scikit-learn estimator that this one replaces, fitted.
 
         It predicts the same, bit for bit, shares no memory with this estimator, and can be pickled,
-        served and converted where neither this package nor Numba is installed. Topic shares, which
-        are computed anew, are the same up to rounding.
+        served and converted where neither this package nor Numba is installed. Topic shares are
+        computed anew, and are the same up to rounding.
 
         Returns
         -------

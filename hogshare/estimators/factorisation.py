@@ -73,9 +73,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         sum over ratings of (r - prediction)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    by stochastic gradient descent, rating by rating. Several workers take ratings without a common
-    user or item (Gemulla et al. 2011, Zhuang et al. 2013), so the model is the same as one
-    worker's. With another `plane` ratings may conflict, which is Hogwild! (Niu et al. 2011).
+    by stochastic gradient descent, rating by rating. At any time the workers' ratings have no user
+    or item in common (Gemulla et al. 2011, Zhuang et al. 2013). The model of several workers is
+    therefore the same as the model of one. With another `plane` ratings may conflict, which is
+    Hogwild! (Niu et al. 2011).
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         ratings they have. 'auto' holds out a tenth of the ratings (at most 20,000) and chooses the
         multiple of `hogshare.problems.FactorisationProblem.noise_edge` with which a fit of the
         others predicts them best. This takes three to six short fits, of half as many epochs each.
-        With fewer than 1,000 ratings, for pairs, and in `partial_fit` it is a fixed multiple.
+        With fewer than 1,000 ratings, for pairs, and in `partial_fit` 'auto' is a fixed multiple.
 
     bias_alpha : float, default=2.0
         Strength of the penalty on biases.
@@ -157,7 +158,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         the model of several workers depends on their timing.
 
     plane : {"grid", "shared", "master"}, Grid, Shared, Master or None, default=None
-        Where the model lives while several workers fit it. None is ``Grid()``: one vector, of which
+        Where the model lives while several workers fit it. None is ``Grid()``: one vector, in which
         no two workers write the same users or items at the same time. With `negatives` it is
         ``Shared(exchange=None)``, which is Hogwild!: one vector that all workers write without
         locks. Across ranks, which share no memory, it is ``Shared()``. "shared" is private copies
@@ -215,7 +216,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     With ``alpha="auto"`` and ``eta0="auto"``, scaling all ratings by a number scales the
     predictions by this number, and adding a number to all ratings adds it to the predictions (not
     in non-negative matrix factorization), up to the rounding of float32. A given `alpha` has the
-    unit of a rating, a given `eta0` that of the reciprocal of a rating, `bias_alpha` has none.
+    unit of a rating, a given `eta0` has the unit of its reciprocal, and `bias_alpha` has no unit.
 
     Examples
     --------
@@ -347,10 +348,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Parameters
         ----------
         users, items, ratings, columns
-            As in `fit`. New ids are appended to the known ones. The penalty of a line is divided
-            among all its ratings so far, in which a repeated pair counts once; ``alpha="auto"``
-            grows with the new ratings. Steps decrease with the number of visits per known rating,
-            so passes over chunks count as epochs.
+            As in `fit`. New ids are appended to the known ones. The penalty of a user or an item is
+            divided among all its ratings so far, where a repeated pair counts once;
+            ``alpha="auto"`` grows with the new ratings. Steps decrease with the number of visits
+            per known rating, so passes over chunks count as epochs.
 
         Raises
         ------
@@ -471,7 +472,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     @property
     def _form_now(self) -> tuple[str, bool, bool]:
-        """The present parameters that another call cannot change: see `FORM`."""
+        """The present values of the parameters that another call cannot change: see `FORM`."""
         return self.loss, bool(self.biases), bool(self.nonnegative)
 
     def _weights_now(self, feedback: Feedback) -> Weights:
@@ -482,8 +483,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     def _scale_of(self, feedback: Feedback, mean: float, anew: bool) -> Scale:
         """Return the scale of the ratings for the fit, around the predicted mean.
 
-        Ratings are not divided by their size if a penalty or a step is given, which have a unit, or
-        if a model continues, which would be rounded by each change of the unit.
+        Ratings are not divided by their size if a penalty or a step is given, since these have a
+        unit. They are not divided either if a model continues, since each change of the unit would
+        round it.
         """
         if self.loss != "squared_error" or feedback.negatives:
             return Scale()
@@ -516,7 +518,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         return feedback._replace(negatives=self.negatives_)
 
     def _edge_grown(self, counts: list[np.ndarray]) -> float:
-        """Return the factor by which new ratings raise the size of chance, to which `alpha` scales.
+        """Return the factor by which new ratings raise `size_of_chance`, and so `alpha`.
 
         It is exactly 1.0 without new ratings.
         """
@@ -593,7 +595,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     ) -> FactorisationProblem:
         """Return the problem to minimize, with the penalty of an earlier fit, if any.
 
-        mean : of the predictions, in the unit of `scale`; drawn items have their own
+        mean : mean of the predictions, in the unit of `scale`; with drawn items the problem has its
+              own
         """
         n_factors = self._n_factors_of(feedback, alpha is None)
         alone = self.alpha == AUTO
@@ -634,7 +637,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seed: int,
         tol: float | None,
     ) -> float:
-        """Return the penalty with which short fits of most ratings best predict the others."""
+        """Return the penalty with which short fits to most ratings best predict the others."""
 
         def fitted(part: FactorisationProblem) -> np.ndarray:
             model = Params(start, float(part.n_rows))
@@ -655,9 +658,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seed: int,
         tol: float | None,
     ) -> tuple[Report, float]:
-        """Have the workers fit the problem; with eta0='auto' again with shorter steps if needed.
+        """Have the workers fit the problem; if it diverges with eta0='auto', in shorter steps.
 
-        A few ratings may be far larger than the others, whose spread determines the steps.
+        The spread of most ratings determines the steps, and a few ratings may be far larger.
 
         Returns the report, and the factor by which the steps were shortened.
         """
@@ -683,7 +686,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     ) -> Report:
         """Have the workers fit the problem.
 
-        eta0 : for `solve`, where steps decrease with the number of ratings, not of epochs
+        eta0 : first step for `solve`, where steps decrease with the number of ratings, not of
+              epochs
         """
         everybody = all_rows_of(self)
         plane: Plane = Shared()

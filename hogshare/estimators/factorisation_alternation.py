@@ -1,4 +1,4 @@
-"""`MatrixFactorization` by alternating least squares: users' lines, then items', on all cores."""
+"""`MatrixFactorization` by alternating least squares: users, then items, on all cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hogshare.runtimes.pool import each_by
 
 BY = "hogshare's alternating least squares"
 REASON = "pairs that have met are fitted against all that have not"
-# Weights above which sums are in float64, and above which a fit is refused.
+# The weight above which sums are in float64, and the weight above which a fit is refused.
 PLAIN_WEIGHT, LARGEST_WEIGHT = 1e3, 1e6
 ROUNDED = 1e-12  # relative decrease of the loss below which another sweep gains nothing
 
@@ -30,11 +30,12 @@ def alternated(
     n_factors: int,
     seed: int,
 ) -> tuple[list[np.ndarray], float, SolverReport]:
-    """Fit lines of users and of items; return the lines, the penalty on factors, and a report.
+    """Fit users' and items' factors; return both, the penalty's strength, and a report.
 
-    lines, sizes : each pair's user and item, and the number of users and of items
-    strengths : of each pair, at least 0; a pair of strength 0 counts as not met
-    seed : of the first factors
+    lines : each pair's user, and each pair's item, as row numbers of the factors
+    sizes : number of users, and number of items
+    strengths : strength of each pair, at least 0; a pair of strength 0 counts as not met
+    seed : seed for the first factors
     """
     began = time.perf_counter()
     extras = sp.coo_array((model.confidence * strengths, tuple(lines)), shape=tuple(sizes)).tocsr()
@@ -83,7 +84,7 @@ def alternated(
 
 
 def _swept(model: Any, sweeps: Alternation) -> tuple[int, bool | None]:
-    """Sweep until the objective stops improving; return the number of sweeps and whether it has."""
+    """Sweep until the objective stops improving; return the number of sweeps and whether it did."""
     best, in_vain = math.inf, 0
     for done in range(1, model.max_iter + 1):
         sweeps.sweep()

@@ -25,7 +25,7 @@ class Feedback(NamedTuple):
 
     solver : "als" or "sgd"
     negatives : number of items drawn for each pair in every epoch
-    values : float64 (n_ratings,), ratings, or strengths of pairs that have met
+    values : float64 (n_ratings,): ratings, or strengths of pairs that have met
     unit : the value of ratings that are all equal and count as 1
     """
 
@@ -41,16 +41,16 @@ class Feedback(NamedTuple):
 
 
 def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = False) -> Feedback:
-    """Return how an estimator's parameters fit given ratings.
+    """Return the kind of feedback as which an estimator's parameters fit the given ratings.
 
     values : the ratings; None for pairs alone
     n : number of pairs
-    is_part : whether further ratings may follow, which differ from these
+    is_part : whether further ratings may follow and differ from these
 
     Raises
     ------
     ValueError
-        If parameters and ratings do not go together.
+        If the parameters do not suit the ratings.
     """
     alone = values is None
     given = np.ones(n) if values is None else values

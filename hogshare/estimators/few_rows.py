@@ -1,7 +1,7 @@
 """Fits of so few rows that scikit-learn's own solver is as fast as workers.
 
 The choice depends on the rows' shape and the parameters, never on whether kernels are compiled: a
-call gives the same bits the first time and later. A fit by scikit-learn compiles nothing.
+call gives the same bits the first time and later. If scikit-learn fits, nothing is compiled.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _n_values(X: Any, shape: tuple[int, int]) -> int:
 
 
 def are_few(X: Any) -> bool:
-    """Whether rows are few enough for scikit-learn, whose fit shows no progress."""
+    """Whether rows are few enough for scikit-learn to fit, which shows no progress."""
     return _n_values(X, X.shape) <= MOST_VALUES
 
 
@@ -78,7 +78,7 @@ def _n_columns(y: Any) -> int:
 
 @contextlib.contextmanager
 def fitted_by_workers() -> Iterator[None]:
-    """Have workers fit few rows too, in order to compile their kernels."""
+    """Within this context workers fit few rows too, in order to compile their kernels."""
     global MOST_VALUES  # for all threads of the process
     most, MOST_VALUES = MOST_VALUES, 0
     try:
@@ -88,7 +88,7 @@ def fitted_by_workers() -> Iterator[None]:
 
 
 def _is_ours_to_choose(estimator: Any) -> bool:
-    """Whether the parameters request nothing that only workers provide."""
+    """Whether the parameters leave the choice of the solver to this package."""
     return (
         chooses_runtime(estimator)
         and estimator.plane in (None, "shared")
@@ -99,9 +99,9 @@ def _is_ours_to_choose(estimator: Any) -> bool:
 
 
 def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
-    """Whether scikit-learn's epochs are as fast, and its model equals that of one worker.
+    """Whether scikit-learn's epochs are as fast as workers, and give the same model as one worker.
 
-    With early stopping and averages the models differ, see the estimators' notes.
+    With early stopping or averages the models differ; the estimators' notes list the differences.
     """
     shape = _shape(X)
     if shape is None or not _is_ours_to_choose(estimator):
@@ -145,7 +145,7 @@ def fit_sgd(
 
 
 def suit_newton(estimator: Any, X: Any, penalty: str | None, n_classes: int = 2) -> bool:
-    """Whether Newton's method from zero is as fast as workers to the same tolerance."""
+    """Whether Newton's method, started at zero, meets the tolerance as fast as workers."""
     shape = _shape(X)
     if shape is None or sp.issparse(X) or not _is_ours_to_choose(estimator):
         return False
@@ -219,7 +219,7 @@ def _steepest(
     inner: _LogisticRegression, X: np.ndarray, y: np.ndarray, weight: Any, alpha: float
 ) -> float:
     """Return the largest component of the gradient; weights have mean 1."""
-    # derivatives of the log loss with respect to the scores; of two classes the second's count
+    # derivatives of the log loss with respect to the scores; for two classes, to the second's
     wrong = inner.predict_proba(X) - (y[:, None] == inner.classes_)
     wrong = wrong[:, -len(inner.coef_) :] / len(y)
     wrong = wrong if weight is None else wrong * weight[:, None]

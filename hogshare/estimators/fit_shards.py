@@ -1,4 +1,4 @@
-"""The per-row arguments of a fit as shards of ranks: arrays to concatenate, and their meaning.
+"""The per-row arguments of a fit as shards: one per rank, of arrays and of facts about them.
 
 Rows of numbers are sent unchanged. Labels and ids that are strings or objects are sent as codes,
 with a list of the values. A data frame's columns retain their names.
@@ -48,7 +48,7 @@ def shard_of(given: Mapping[str, Any]) -> Shard:
     ------
     ValueError
         If one of them is not an array with rows, has gaps or infinite numbers, or differs from the
-        others in the number of rows: concatenated shards would then be shifted.
+        others in the number of rows. In the last case concatenated shards would be misaligned.
     """
     arrays: dict[str, np.ndarray] = {}
     facts: dict[str, Any] = {}
@@ -72,7 +72,8 @@ def whole_of(
     Raises
     ------
     ValueError
-        If shards do not fit: dense and sparse, or with different numbers of columns.
+        If shards do not fit each other: some are dense and some sparse, or their numbers of columns
+        differ.
     """
     found = {name: [one.get(name) for one in facts] for name in _names(facts)}
     return {name: _joined(name, parts, arrays) for name, parts in found.items()}
@@ -83,7 +84,7 @@ def own_of(
 ) -> dict[str, Any]:
     """Return the per-row arguments of the shard at `place`, in the form common to all shards.
 
-    arrays : of this shard
+    arrays : arrays of this shard
 
     Raises
     ------
@@ -95,7 +96,7 @@ def own_of(
         found = [one.get(name) for one in facts]
         first = _require_fit(name, found)
         own = dict(found[place] or first)
-        if first["kind"] != "words":  # an empty shard may be of any kind
+        if first["kind"] != "words":  # an empty shard may be dense or sparse
             kinds = [one["dtype"] for one in found if one is not None and one[COUNT]]
             part = f"{name} {'data' if first['kind'] == 'sparse' else 'values'}"
             arrays = {**arrays, part: arrays[part].astype(np.result_type(*kinds), copy=False)}
@@ -109,9 +110,11 @@ def reparted(
     arrays: Mapping[str, np.ndarray],
     gathered: Callable[[Any], list[Any]],
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """Return shards none of which is empty, by moving as few rows as possible to neighbors.
+    """Return shards that all have rows, after moving as few rows as possible to neighbors.
 
-    gathered : ``gathered(content)`` is the content of all processes in order; all must call it
+    Collective: all ranks must call it. Returns the facts of all shards, and this rank's arrays.
+
+    gathered : ``gathered(content)`` returns the contents of all processes, in rank order
 
     Raises
     ------
@@ -167,7 +170,7 @@ def reparted(
 def _cut(
     arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any], first: int, last: int, begin: int
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return some of a shard's rows, by their numbers among all rows."""
+    """Return the rows `first` to `last` of all rows, from a shard that begins at row `begin`."""
     rows, made = slice(int(first - begin), int(last - begin)), {}
     for name, meaning in facts.items():
         if meaning["kind"] == "sparse":
@@ -204,7 +207,7 @@ def _names(facts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the meaning of an argument, and its arrays."""
+    """Return the facts about an argument, and its arrays."""
     if sp.issparse(value):
         rows = value.tocsr()
         meaning = {"kind": "sparse", "columns": rows.shape[1], "type": type(rows)}
@@ -232,7 +235,7 @@ def _joined(
 
 
 def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
-    """Refuse shards of an argument that do not fit; return the meaning of the leading one.
+    """Refuse shards of an argument that do not fit; return the facts of the leading shard.
 
     Raises
     ------
@@ -244,7 +247,7 @@ def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mappin
     for k, one in enumerate(found):
         if one is None:
             raise ValueError(f"{name} is given on rank {rank}, and not on rank {k}.")
-        for what in ("kind", "columns") if one[COUNT] else ():  # empty shards always fit
+        for what in ("kind", "columns") if one[COUNT] else ():  # empty shards fit any other
             if one[what] != first[what]:
                 raise ValueError(
                     f"{name} does not fit: its {what} is {first[what]} on rank {rank}, and "

@@ -41,8 +41,8 @@ def fits(method: Method) -> Method:
     """Wrap an estimator's method that fits it.
 
     Messages name the estimator's parameters, not those of `solve`, and compilation is announced
-    once, under the estimator's name. The wrapper of ranks is outermost: errors raised in the others
-    reach all ranks.
+    once, under the estimator's name. The wrapper of ranks is outermost, so errors raised in the
+    other wrappers reach all ranks.
     """
     docstrings.complete(method, [SAID])
 
@@ -60,10 +60,10 @@ def fits(method: Method) -> Method:
 
 
 def _always_checked(method: Method) -> Method:
-    """Check the parameters in every call of `partial_fit`; scikit-learn does only in the first.
+    """Check the parameters in every call of `partial_fit`; scikit-learn checks in the first only.
 
-    Invalid parameters that were set later are refused, before anything else is done. This wraps
-    scikit-learn's wrapper, within which checks are skipped.
+    Invalid parameters that were set after the first call are refused before anything else is done.
+    This wraps scikit-learn's wrapper, within which checks are skipped.
     """
 
     @functools.wraps(method)

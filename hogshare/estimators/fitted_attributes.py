@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 
-# of all estimators; except for `solver_` with the names that they have in scikit-learn
+# the attributes of all estimators, with scikit-learn's names; scikit-learn has no `solver_`
 ATTRIBUTES = (
     *("coef_", "intercept_", "classes_", "n_iter_", "feature_names_in_", "solver_"),
     *("t_", "_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept"),
@@ -24,7 +24,7 @@ ATTRIBUTES = (
     *("loss_curve_", "validation_scores_", "best_validation_score_", "_no_improvement_count"),
     *("_best_coefs", "_best_intercepts", "_optimizer"),
 )
-# an attribute that a fitted instance has; for other classes it is `coef_`
+# an attribute that only a fitted instance has; for other classes it is `coef_`
 MARKS = {
     "LatentDirichletAllocation": "components_",
     "MLPClassifier": "coefs_",

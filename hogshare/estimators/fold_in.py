@@ -1,4 +1,4 @@
-"""Folding in: the line of a user who was in no fit, with all items' lines fixed."""
+"""Folding in: fit the factors and bias of a user who was in no fit; all items' are fixed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import expit
 
 
 class LineForm(NamedTuple):
-    """The form of a line: factors, a bias or none, and the strengths of their penalties."""
+    """The form of a user's numbers: factors, a bias or none, and their penalties' strengths."""
 
     n_factors: int
     biases: bool
@@ -21,19 +21,19 @@ class LineForm(NamedTuple):
 
     @property
     def penalties(self) -> np.ndarray:
-        """The penalty's strength for each number of a line."""
+        """The penalty's strength for each of a user's numbers."""
         return np.array([self.alpha] * self.n_factors + [self.bias_alpha] * self.biases)
 
     def designs(self, factors: np.ndarray) -> np.ndarray:
-        """Return the items' factors, with a column of ones for the line's bias."""
+        """Return the items' factors, with a column of ones for the user's bias."""
         made = factors.astype(np.float64)
         return np.column_stack([made, np.ones(len(made))]) if self.biases else made
 
 
 class NegativeDraws(NamedTuple):
-    """The draws with which pairs are compared: see `hogshare.problems.preferences`.
+    """The drawn items with which a user's items are compared; see `hogshare.problems.preferences`.
 
-    popularity : how often each item has been met; None for uniform draws
+    popularity : number of users' meetings with each item; None for uniform draws
     """
 
     n_negatives: int
@@ -49,15 +49,16 @@ def of_ratings(
     ridge: LineForm,
     nonnegative: bool,
 ) -> np.ndarray:
-    """Fit a line to ratings of some items.
+    """Fit a user's numbers to ratings of some items.
 
-    factors, fixed : of those items, and their predictions without the line
+    factors : factors of the rated items
+    fixed : the rated items' predictions without the user's numbers
     loss : "squared_error" or "logistic"
     """
     designs, penalties = ridge.designs(factors), ridge.penalties
     if loss == "squared_error" and not nonnegative:
         hessian = designs.T @ designs + np.diag(penalties)
-        # without penalties and with few ratings: the shortest of all solutions
+        # without penalties and with few ratings this is the shortest of all solutions
         return np.asarray(scipy.linalg.lstsq(hessian, designs.T @ (values - fixed))[0])
 
     def losses(w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -74,10 +75,12 @@ def of_ratings(
 def of_strengths(
     factors: np.ndarray, fixed: np.ndarray, met: np.ndarray, extras: np.ndarray, ridge: LineForm
 ) -> np.ndarray:
-    """Fit a line to the items that a user has met, by weighted least squares over all items.
+    """Fit a user's numbers to the met items, by weighted least squares over all items.
 
-    factors, fixed : of all items
-    met, extras : the items that the user has met, and their weights in excess of 1
+    factors : factors of all items
+    fixed : all items' predictions without the user's numbers
+    met : the items that the user has met
+    extras : weights of the met items in excess of 1
     """
     designs = ridge.designs(factors)
     own, left = designs[met], fixed[met]
@@ -96,10 +99,12 @@ def of_pairs(
     ridge: LineForm,
     nonnegative: bool,
 ) -> np.ndarray:
-    """Fit a line to the items that a user has met, against the mean over all draws.
+    """Fit a user's numbers to the met items, against the mean over all draws.
 
-    factors, fixed : of all items
-    met, values : the items that the user has met, and their ratings from 0 to 1
+    factors : factors of all items
+    fixed : all items' predictions without the user's numbers
+    met : the items that the user has met
+    values : ratings of the met items, from 0 to 1
     """
     designs = ridge.designs(factors)
     chances = np.ones(len(designs)) if drawn.popularity is None else drawn.popularity.astype(float)
@@ -131,7 +136,7 @@ def of_pairs(
 def _least(
     losses: Callable[[np.ndarray], tuple[float, np.ndarray]], ridge: LineForm, nonnegative: bool
 ) -> np.ndarray:
-    """Return the line that minimizes losses and penalties."""
+    """Return the user's numbers that minimize losses and penalties."""
     penalties = ridge.penalties
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:

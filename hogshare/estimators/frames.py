@@ -62,7 +62,7 @@ def _found(names: list[Any]) -> list[Any]:
         found += fitting or [None]
     user, item, rating = found
     missing = [part for part, name in zip(PARTS, found, strict=True) if name is None]
-    # a third column of another name means that these are not pairs alone
+    # a third column with another name: these may not be pairs without ratings
     if user is None or item is None or (rating is None and len(names) > 2):
         what = " and ".join(f"no column {part!r}" for part in missing)
         pairs = f"; columns=({user!r}, {item!r}) fits pairs alone" if missing == ["rating"] else ""

@@ -71,8 +71,8 @@ class ElasticNet(LeastSquares, _ElasticNet):
     tol : float, default=1e-4
         The workers stop when the duality gap, computed at the model by a pass over all rows, is at
         most ``0.01 * tol`` times the mean square of `y` about its mean (without intercept, about
-        zero). scikit-learn requires a gap of `tol` and also that coefficients no longer change,
-        which makes its models about as good.
+        zero). scikit-learn requires a gap of `tol` and also that coefficients no longer change. Its
+        models are therefore about as good.
 
     positive : bool, default=False
         When set to True, forces the coefficients to be positive, by scikit-learn's coordinate
@@ -83,8 +83,9 @@ class ElasticNet(LeastSquares, _ElasticNet):
         workers, since the optimum is the same.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Where the workers run. With "auto" coordinate descent fits the rows on which it is faster,
-        and finishes the fit if the workers foresee that `max_iter` epochs will not suffice.
+        Where the workers run. With "auto" scikit-learn's coordinate descent fits the rows on which
+        it is faster. It also finishes the fit if the workers foresee that `max_iter` epochs will
+        not suffice.
 
     Attributes
     ----------
@@ -195,7 +196,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
             theirs.coef_ = np.array(self.coef_)
         descend(theirs, X, y, on_epoch=self._on_epoch, **others)
         found = {name: value for name, value in vars(theirs).items() if name.endswith("_")}
-        if "feature_names_in_" not in found:  # remove those of an earlier fit
+        if "feature_names_in_" not in found:  # remove attributes of an earlier fit
             self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(found)
 
@@ -236,7 +237,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
         weight, _ = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept, seen)
         finish = chooses_runtime(self)
-        # with these names the kernels skip the part that a pure l1 or l2 penalty does not need
+        # with these names the kernels skip the part of the penalty that a pure l1 or l2 lacks
         penalty = {0.0: "l2", 1.0: "l1"}.get(float(self.l1_ratio), "elasticnet")
 
         def state(target: int) -> RowProblem:
@@ -305,8 +306,8 @@ class Lasso(ElasticNet, _Lasso):
     A drop-in replacement of `sklearn.linear_model.Lasso` with the same problem,
     ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus those of
     `hogshare.ElasticNet`. It is a subclass of both, as scikit-learn's `Lasso` is of scikit-learn's
-    `ElasticNet`. The workers' rule is SAGA; `ElasticNet` says which rows they fit, and which
-    coordinate descent fits.
+    `ElasticNet`. The workers' rule is SAGA. `ElasticNet` says which rows the workers fit, and which
+    rows coordinate descent fits.
 
     See Also
     --------

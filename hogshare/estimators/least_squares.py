@@ -40,7 +40,7 @@ class Squares:
     small relative to their deviations: a feature far from zero is nearly the intercept, and both
     then converge slowly. Sparse rows stay sparse, and the intercept is a coordinate.
 
-    weight : with mean 1
+    weight : weights of the rows, with mean 1
     seen : the survey from checking the rows, if any
     """
 
@@ -71,7 +71,7 @@ class Squares:
             return
         rows = as_rows(X, np.zeros(len(X), X.dtype), self.weight)
         mean, variance, _ = moments_of(rows)
-        with errstate(over="ignore"):  # rows that large are refused later
+        with errstate(over="ignore"):  # rows with such large values are refused later
             far = float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum())
         if far:
             self.x_mean = mean
@@ -121,8 +121,8 @@ class Squares:
     def rounding(self, target: int) -> float:
         """Return the rounding error of a component of the gradient, in its feature's unit.
 
-        If a target is constant, or unrelated to all features, the gradient at zero is only rounding
-        error, and a criterion relative to it could not be met.
+        If a target is constant, or unrelated to all features, the gradient at zero is only a
+        rounding error. A criterion relative to this gradient could not be met.
         """
         return ROUNDING * float(np.hypot(np.sqrt(self.spread(target)), self.y_mean[target]))
 
@@ -178,7 +178,7 @@ def zeros(problem: RowProblem) -> Model:
 
 
 class LeastSquares(ToTheOptimum):
-    """For Ridge, Lasso and ElasticNet: scikit-learn's own fit, or the workers', target by target.
+    """Base of Ridge, Lasso and ElasticNet: scikit-learn fits, or the workers do, target by target.
 
     Parameters
     ----------
@@ -229,11 +229,12 @@ class LeastSquares(ToTheOptimum):
         sample_weight: Any,
         theirs: Callable[[CompressedRows], Any],
     ) -> tuple[Any, CompressedRows]:
-        """Fit rows in several processes exactly, on a few rows with the moments of all.
+        """Fit rows in several processes exactly, on a few rows with the same moments as all rows.
 
-        theirs : ``theirs(few)`` is scikit-learn's estimator for these rows, without an intercept
+        Collective: all ranks must call it. Returns this estimator, and the compressed rows.
 
-        Returns this estimator, and the compressed rows.
+        theirs : ``theirs(few)`` returns scikit-learn's estimator, without an intercept, for the
+            compressed rows
         """
         began = time.perf_counter()
         weight = weights_of_part(everybody, sample_weight, X)

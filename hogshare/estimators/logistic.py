@@ -69,9 +69,9 @@ def may_be_finished(estimator: Any) -> bool:
 
 
 def epochs_of(estimator: Any, problem: RowProblem) -> int:
-    """Return the workers' maximum number of epochs, which leaves iterations for Newton's method.
+    """Return the workers' maximum number of epochs; it reserves iterations for Newton's method.
 
-    None are left for L-BFGS, since so few iterations are worth less than as many epochs.
+    None are reserved for L-BFGS: so few of its iterations are worth less than as many epochs.
     """
     most = int(estimator.max_iter)
     if not may_be_finished(estimator) or method_for(problem, estimator.solver) == "lbfgs":
@@ -108,7 +108,7 @@ def with_finish(report: Report, finished: Finish) -> Report:
 
 
 def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
-    """Give the same warning for the start of a fit with ``max_iter=0``, unless it is good."""
+    """Warn that a fit with ``max_iter=0`` has not converged, unless its start meets `stop`."""
     checks = Checks(problem, stop, settles=False)
     checks.note(0, Optimality(problem, model))
     if not checks.met:
@@ -116,7 +116,7 @@ def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
 
 
 DRAWS = ("liblinear", "sag", "saga")
-GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
+GAP_SHARE = 500.0  # required relative duality gap, in units of tol: 1/20 with the default tol
 
 
 class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
@@ -149,8 +149,8 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         objective (with l1, of the gradient mapping), each in the unit of its feature, must be at
         most `tol`; with a penalty, the duality gap relative to the objective must be at most
         ``500 * tol`` too. Both are evaluated at the model itself, by passes over all rows. On
-        features of one size the first is scikit-learn's criterion for 'lbfgs'; the formula is in
-        `hogshare.Stop`.
+        features of the same size the gradient's condition is scikit-learn's criterion for 'lbfgs';
+        the formula is in `hogshare.Stop`.
 
     intercept_scaling : float, default=1
         With ``solver='liblinear'``, the constant value of a synthetic feature, appended to each
@@ -170,8 +170,8 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         is another problem, with a penalized intercept, and is solved as such. If the workers
         foresee that `max_iter` epochs will not suffice, a full-batch method continues from their
         model until it meets `tol`: 'newton-cg' or 'newton-cholesky' if `solver` names it, else
-        whichever of these two and 'lbfgs' suits the rows. It does not with 'sag' and 'saga', or
-        with a named `runtime`. `solver_` names the methods that fitted the model.
+        whichever of these two and 'lbfgs' suits the rows. No method continues with 'sag' and
+        'saga', or with a named `runtime`. `solver_` names the methods that fitted the model.
 
     max_iter : int, default=100
         Maximum number of passes over the rows (epochs) plus iterations of a method that finishes
@@ -196,9 +196,9 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
 
     report_ : Report or SolverReport
         The report of the workers' run: workers, epochs, convergence checks, settings, notes. Its
-        model, its last check and its end are those of the whole fit, even if another method
-        finished it. A `SolverReport` with ``max_iter=0``, which runs nothing, and if scikit-learn
-        fitted the model.
+        model, its last check and its end describe the whole fit, even if another method finished
+        it. It is a `SolverReport` if scikit-learn fitted the model, or with ``max_iter=0``, which
+        runs nothing.
 
     See Also
     --------
@@ -298,7 +298,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         self._check_classes(classes)
         if sample_weight is not None:
             weights_of_part(all_rows_of(self), sample_weight, X)
-        self.classes_ = classes  # only now: refused input must leave the model unchanged
+        self.classes_ = classes  # after the checks: refused input must leave the model unchanged
         few = few and few_rows.suit_newton(self, X, penalty, len(self.classes_))
         if few and few_rows.fit_newton(self, X, y, sample_weight, penalty):
             return self
@@ -316,8 +316,10 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     ) -> Model | None:
         """Fit checked rows, whose labels are among `classes_`.
 
-        `start` is the result of an earlier call for the same rows and another `C`; without it a fit
-        starts from the last solution, or from zero. `seen` is the survey from checking the rows.
+        `start` is the result of an earlier call for the same rows and another `C`. If it is None,
+        the fit starts from the last solution, or from zero. `seen` is the survey from checking the
+        rows.
+
         Returns the model, with the rule's row memory, for the next call; None if nothing was run.
         """
         weight, alpha = self._weights(X, y, sample_weight)
@@ -392,7 +394,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         return True
 
     def _stop(self, problem: RowProblem, epochs: int, may_give_up: bool) -> Stop:
-        """Criteria: the gradient as for lbfgs, and the gap if the penalty gives a dual problem.
+        """Return the criteria: scikit-learn's for lbfgs, and the gap if the problem has a dual.
 
         The largest component of the gradient says little where features are small: on text with
         C = 100 it is below 1e-4 when the objective is three times its minimum.
@@ -421,8 +423,9 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         """Return weights of the rows with mean 1, and the penalty's factor for these weights.
 
         scikit-learn's objective is ``C * sum_i weight_i loss_i + penalty``, ours
-        ``sum_i weight_i loss_i / n + alpha * penalty``. Divided by C and by the sum of the weights
-        the former is the latter, and its gradient is what scikit-learn compares with `tol`.
+        ``sum_i weight_i loss_i / n + alpha * penalty``. Dividing scikit-learn's objective by C and
+        by the sum of the weights gives ours. scikit-learn compares the gradient of this quotient
+        with `tol`.
         """
         C = np.inf if self.penalty is None else self.C
         everybody = all_rows_of(self)
@@ -479,7 +482,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
 
 
 def resolve_penalty(estimator: Any) -> str | None:
-    """Name the penalty that the parameters stand for, with scikit-learn's warnings."""
+    """Return the name of the penalty that the parameters stand for; warn as scikit-learn does."""
     est = estimator
     if est.penalty == "deprecated":
         if est.l1_ratio is None:

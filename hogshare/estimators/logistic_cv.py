@@ -40,7 +40,7 @@ from hogshare.system.callers import warn
 from hogshare.system.messages import speaking
 from hogshare.system.ranges import meaning, whole
 
-COPIES = 3  # arrays of the size of `Cs` while the scale is computed
+COPIES = 3  # number of arrays as large as `Cs` while the scale is computed
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PenaltyGrid:
 
 
 def kind_of(penalty: str, ratio: float | None) -> str:
-    """Name a penalty by its parts: kernels skip the part that a pure l1 or l2 does not need."""
+    """Return a penalty's name; for a pure l1 or l2 the kernels then skip the other part."""
     if penalty != "elasticnet" or ratio is None:
         return penalty
     return {0.0: "l2", 1.0: "l1"}.get(ratio, penalty)
@@ -152,7 +152,7 @@ def point(template: dict[str, Any], C: float, ratio: float | None, **others: Any
 class Path:
     """The fits to a fold's rows with one `l1_ratio` and every `C`, one after another."""
 
-    # parameters of all estimators, and `classes_`: all labels, even if the fold lacks some
+    # common parameters of all estimators, and `classes_`: all labels, even if the fold lacks some
     template: dict[str, Any]
     penalty: str
     ratio: float | None
@@ -207,7 +207,8 @@ class Path:
 def scorer_for(scoring: Any, classes: np.ndarray) -> Any:
     """Return the scorer of that name, with all classes as its labels if it takes any.
 
-    A fold may lack a class. With None the result is None, for the estimator's own score.
+    A fold may lack a class. If `scoring` is None, the result is None, and the estimator's own score
+    is used.
     """
     scorer = get_scorer(scoring)
     function = getattr(scorer, "_score_func", None)
@@ -256,9 +257,10 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
 
     n_jobs : int or None, default=None
         Number of workers. None is one (or the number from a surrounding joblib context), -1 all
-        usable cores. With ``runtime="auto"`` each takes the whole path of one fold (and one of
-        `l1_ratios`), in parallel; they fit a model together only if they outnumber the paths, and
-        in the last fit. With a named runtime they fit every model together, one after another.
+        usable cores. With ``runtime="auto"`` each worker fits the whole path of one fold (and one
+        of `l1_ratios`), in parallel with the others; several workers fit a model together only in
+        the last fit, or if they outnumber the paths. With a named runtime the models are fitted one
+        after another, each by all workers together.
 
     verbose : int, default=0
         If positive, each fit prints as `LogisticRegression` does.
@@ -288,8 +290,8 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
     coefs_paths_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios, n_dof), or ndarray of \
             shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         Coefficients, the intercept last, of every fit on a fold: a dict by class unless
-        `use_legacy_attributes` is False. If `l1_ratios` is None, the arrays of the dict lack its
-        axis, as do those of `scores_`.
+        `use_legacy_attributes` is False. If `l1_ratios` is None, the arrays of this dict and of
+        `scores_` have no axis for it.
 
     scores_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios), or ndarray of shape \
             (n_folds, n_l1_ratios, n_cs)
@@ -363,7 +365,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
     ) -> None:
         self._store(locals())
 
-    # these take one of two forms, as scikit-learn's do
+    # these attributes take one of two forms, as scikit-learn's do
     C_: Any
     l1_ratio_: Any
     n_iter_: Any
@@ -388,7 +390,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         require_workers(self)
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
-        X, y, _ = check_rows(self, X, own_type(y), sizes=False)  # folds are other rows
+        X, y, _ = check_rows(self, X, own_type(y), sizes=False)  # the rows of a fold are other rows
         self.classes_ = classes_of(y)
         point({"solver": self.solver}, 1.0, 0.0)._check_classes(self.classes_)
         if sample_weight is not None:
@@ -506,7 +508,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         return self.random_state
 
     def _crews(self, n_paths: int) -> tuple[int, int | None]:
-        """Return the number of parallel paths, and of workers in each of their fits."""
+        """Return the number of parallel paths, and the number of workers of each of their fits."""
         if not chooses_runtime(self):
             return 1, self.n_jobs
         usable = usable_workers(self.n_jobs)

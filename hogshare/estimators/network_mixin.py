@@ -1,7 +1,8 @@
 """The epochs of `MLPClassifier` and `MLPRegressor`, in scikit-learn's order.
 
-Only the training differs from scikit-learn's. At the end of each epoch, while the workers pause,
-the same decisions are taken in the same order, so one worker follows scikit-learn's fit.
+Only the training differs from scikit-learn's. At the end of each epoch the workers pause, and the
+fit takes scikit-learn's decisions in scikit-learn's order. One worker therefore repeats
+scikit-learn's fit.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from hogshare.solvers.solver import solve
 from hogshare.system.callers import warn
 from hogshare.system.clusters import is_collection
 
-NOT_FINITE = (  # scikit-learn's own
+NOT_FINITE = (  # scikit-learn's own constant
     "Solver produced non-finite parameter weights. The input data may contain large values and "
     "need to be preprocessed."
 )
@@ -171,11 +172,12 @@ class NetworkMixin(Exporting):
 
     Notes
     -----
-    Workers pause at the end of each epoch, when the fit decides whether to start another. With a
-    named `barrier` other than "bsp", it decides by the loss of the epoch's network; such a fit may
-    end an epoch or two before or after a fit by one worker. Momentum and moments belong to the fit,
-    and `partial_fit` continues with them. With such a barrier each worker has its own, and
-    `partial_fit` continues with the mean over the workers that took steps.
+    Workers pause at the end of each epoch, when the fit decides whether to start another. Momentum
+    and moments belong to the fit, and `partial_fit` continues with them. A named `barrier` other
+    than "bsp" has two effects: (1) The fit decides by the loss of the network at the epoch's end,
+    and may end an epoch or two before or after a fit by one worker. (2) Each worker has its own
+    momentum and moments, and `partial_fit` continues with the mean over the workers that took
+    steps.
     """
 
     _words = BATCH_WORDS
@@ -271,7 +273,7 @@ class NetworkMixin(Exporting):
         )
 
     def _begin_curves(self: Any) -> None:
-        """Add the numbers that this fit's criterion needs and an earlier fit's did not record."""
+        """Add numbers that this fit's criterion needs and an earlier fit has not recorded."""
         known = vars(self)
         known.setdefault("loss_curve_", [])
         known.setdefault("_no_improvement_count", 0)
@@ -284,7 +286,7 @@ class NetworkMixin(Exporting):
 class Training:
     """The epochs of one fit.
 
-    held_out : rows, targets and weights for early stopping; three times None without it
+    held_out : rows, targets and weights for early stopping; three None without early stopping
     incremental : whether this is the one epoch of `partial_fit`
     """
 
@@ -357,10 +359,10 @@ class Training:
         return False
 
     def _loss(self, end: EpochEnd, params: np.ndarray) -> float:
-        """An epoch's loss: scikit-learn's, or the network's where workers take steps of their own.
+        """Return scikit-learn's loss of an epoch; the network's if workers take their own steps.
 
-        scikit-learn's is the mean over the epoch of each mini-batch's loss before its step; it does
-        not show the effect of late steps. Both contain the penalty as the steps do.
+        scikit-learn's loss is the mean, over the epoch, of each mini-batch's loss before its step;
+        it does not show the effect of late steps. Both losses contain the penalty as the steps do.
         """
         problem = self.problem
         if end.n_workers == 1 or end.is_split:
@@ -371,7 +373,7 @@ class Training:
         return end.objective(problem, params) + (n_batches - 1) * problem.penalty_at(params)
 
     def _warn_of_late_steps(self, report: Report) -> None:
-        """Warn if the gradients were so late that the fit was by another optimizer."""
+        """Warn if late gradients have made the fit one by a different optimizer."""
         lateness = report.staleness_mean
         if self.is_late and lateness >= LATE:
             warn(
@@ -409,7 +411,7 @@ class Training:
         return False
 
     def _take(self, vector: np.ndarray, shapes: tuple[tuple[int, ...], ...]) -> None:
-        """Set the estimator's layers from a vector, in the dtype of its present ones."""
+        """Set the estimator's layers from a vector, in the dtype of its present layers."""
         est, found = self.estimator, parted(vector, shapes)
         kind = est.coefs_[0].dtype
         est.coefs_ = [coefs.astype(kind, copy=False) for coefs, _ in found]
@@ -438,7 +440,7 @@ class Training:
 def _parted(
     est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Rows, targets and weights for training, and the held-out ones, as scikit-learn draws them."""
+    """Split rows, targets and weights for training and early stopping as scikit-learn does."""
     stratify = y if is_classifier(est) and est.n_outputs_ == 1 else None
     found = train_test_split(
         *[part for part in (X, y, weight) if part is not None],
@@ -460,7 +462,7 @@ def _parted(
 
 
 def _batch_rows(est: Any, n_rows: int) -> int:
-    """Rows of a mini-batch."""
+    """Return the number of rows in a mini-batch."""
     if est.batch_size == "auto":
         return min(MOST_ROWS, n_rows)
     if est.batch_size > n_rows:

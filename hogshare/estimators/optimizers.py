@@ -1,7 +1,7 @@
 """scikit-learn's optimizers of networks: the rules that take their steps, and their state.
 
-Like scikit-learn's, an estimator has one of them, with the step size, momentum and moments from
-which a further `partial_fit` continues. A file stores it as its numbers.
+Like scikit-learn's, an estimator has one optimizer, with the step size, momentum and moments from
+which a further `partial_fit` continues. A file stores the optimizer's numbers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def rule_of(optimizer: Any, batch: int) -> Rule:
 
 
 def step_of(optimizer: Any) -> float:
-    """Return the present step size; Adam's rule corrects it for its moments itself."""
+    """Return the present step size; Adam's rule itself makes the correction for its moments."""
     is_adam = isinstance(optimizer, AdamOptimizer)
     return float(optimizer.learning_rate_init if is_adam else optimizer.learning_rate)
 
@@ -72,7 +72,7 @@ def start_of(est: Any, dtype: np.dtype) -> Params:
 
 
 def store_state(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
-    """Store the rule's state in the optimizer: the run's, or the mean over workers with blocks."""
+    """Store the run's rule state, or its mean over workers that took blocks, in the optimizer."""
     memory = report.model.memory
     if memory is None:  # steps without momentum have no state
         return
@@ -93,7 +93,7 @@ def store_state(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], .
 
 
 def restored(numbers: Mapping[str, Any]) -> Any:
-    """Return the optimizer in a file; only the attributes of scikit-learn's class are read."""
+    """Return the optimizer stored in a file; only attributes of scikit-learn's class are read."""
     optimizer = (AdamOptimizer if "ms" in numbers else SGDOptimizer)([])
     for name in vars(optimizer):
         setattr(optimizer, name, numbers[name])

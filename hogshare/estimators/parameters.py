@@ -75,7 +75,7 @@ BATCH_WORDS: Mapping[str, str] = {
     "epochs": "max_iter",
     "block": "batch_size",
 }
-MAX_INT = np.iinfo(np.int32).max  # below which scikit-learn draws its seeds
+MAX_INT = np.iinfo(np.int32).max  # the bound below which scikit-learn draws its seeds
 
 _thread = threading.local()
 
@@ -97,8 +97,8 @@ class KnownParameters:
         When a worker may continue after a block of rows (a mini-batch, a batch of documents, a
         block of ratings): `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`, `Throttled`, the name of
         one ("bsp", "ssp:4"), or a function ``(table, me) -> bool``; see `hogshare.barriers`. None
-        is `ASP`, with which no worker waits, except for networks, whose workers compute one
-        worker's steps together. A single worker never waits.
+        is `ASP`, with which no worker waits; for networks, however, None means that the workers
+        compute one worker's steps together. A single worker never waits.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Where the workers run. "auto" uses threads, or processes if the rows come from
@@ -113,7 +113,7 @@ class KnownParameters:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Attributes of scikit-learn's class, which is the next base."""
+            """Stand for the attributes of scikit-learn's class, which is the next base."""
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
@@ -134,7 +134,7 @@ class KnownParameters:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """As scikit-learn's, which reads the signature anew for each fit; cached for the class."""
+        """Return scikit-learn's result, cached for the class, since every fit needs it."""
         if "_param_names" not in cls.__dict__:
             cls._param_names = super()._get_param_names()  # type: ignore[misc]
         return list(cls._param_names)
@@ -182,7 +182,7 @@ def _parameters_of(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def generator_of(random_state: Any) -> np.random.RandomState:
-    """As `sklearn.utils.check_random_state`, for draws that end before the next call.
+    """Return `sklearn.utils.check_random_state`'s generator, valid until the next call.
 
     A new `RandomState` is seeded by the system first and then by the given number, which takes 0.1
     ms. Seeding this thread's own generator with the number gives the same draws.
@@ -196,12 +196,12 @@ def generator_of(random_state: Any) -> np.random.RandomState:
 
 
 def _meant(message: str, given: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
-    """Suggest the accepted name that is nearest to a refused one."""
+    """Suggest the accepted name that is most like a refused name."""
     name = next((name for name in given if f"The {name!r} parameter" in message), None)
     if name is None or not isinstance(given[name], str):
         return ""
     words = [kind.options for kind in constraints[name] if isinstance(kind, StrOptions)]
-    # of runtimes those that estimators take, without the simulator
+    # only the runtimes that estimators accept; the simulator is not one of them
     known = RUNTIMES if name == "runtime" else KNOWN.get(name, itertools.chain(*words))
     return nearest(given[name].partition(":")[0], sorted(known))
 

@@ -65,7 +65,7 @@ def fit_sgd(
 ) -> None:
     """Fit an SGD estimator, and set its attributes.
 
-    max_iter, init, classes : as of `SGDMixin._pass`
+    max_iter, init, classes : as in `SGDMixin._pass`
     """
     began, classifies, anew = time.perf_counter(), is_classifier(est), max_iter is not None
     if is_one_partition(X):
@@ -134,7 +134,7 @@ def fit_sgd(
 
 
 def split_of(est: Any) -> Split:
-    """Which rows are held out, by the estimator's parameters."""
+    """Return which rows are held out, according to the estimator's parameters."""
     seed = check_random_state(est.random_state).randint(MAX_INT)
     return Split(float(est.validation_fraction), int(seed))
 
@@ -169,7 +169,7 @@ def going_on(est: Any, shape: tuple[int, int], dtype: np.dtype) -> Model:
 def report_on(
     est: Any, rows: PartitionedRows, meaning: Meaning, found: Descended, setup: float
 ) -> Report:
-    """Report a descent."""
+    """Set the estimator's report of a descent."""
     step = est._step_size()
     plane = plane_of(est.plane)
     reason = "the stop criterion was met" if found.converged else "all epochs were done"
@@ -310,7 +310,7 @@ def fit_by_products(est: Any, rows: PartitionedRows, began: float) -> None:
 def fit_lasso(
     est: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, CompressedRows] | tuple[None, None]:
-    """Fit `Lasso` or `ElasticNet`; as `fit_condensed`, or None twice if one worker has all rows."""
+    """Fit `Lasso` or `ElasticNet` as `fit_condensed`; return two None if one worker has all."""
     began = time.perf_counter()
     check_workers(est)
     if not is_one_partition(X):
@@ -387,7 +387,7 @@ def fit_on_worker(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         getattr(est, method)(X, y, **how)
-    # without the worker's object id, by which an estimator knows its own arrays
+    # without the worker's object id, by which an estimator recognizes its own arrays
     attributes = {name: value for name, value in vars(est).items() if name != "_run_by"}
     return attributes, [(str(one.message), one.category) for one in caught]
 
@@ -453,7 +453,7 @@ def check_labels(classes: np.ndarray) -> None:
 def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the weights of the classes, given the number of rows, or sum of weights, of each."""
     if isinstance(class_weight, str):  # "balanced", which has been checked
-        with errstate(divide="ignore"):  # a class of no weight is refused
+        with errstate(divide="ignore"):  # a class of zero weight is refused
             return class_weights(counts.sum() / (len(classes) * counts))
     return class_weights(compute_class_weight(class_weight, classes=classes, y=classes))
 

@@ -10,11 +10,11 @@ import numpy as np
 from hogshare.problems.factorisation import FactorisationProblem
 from hogshare.problems.preferences import PreferenceProblem
 
-# Multiples of the noise edge, their ratio, and the index of the first to be tried. On five sets of
+# Multiples of the noise edge, their ratio, and the index of the first one tried. On five sets of
 # ratings (films, synthetic ones of full and of known rank, clicks with drawn zeros; 8 and 32
 # factors) the test error with the chosen one was within 1 % of the best of eight.
 GRID, STEP, FIRST = (0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6), 2.0, 4
-FEWEST = 1000  # ratings of which a tenth is enough to compare by
+FEWEST = 1000  # number of ratings from which on a tenth, held out, is enough to compare penalties
 HELD_OUT_SHARE, MOST_HELD_OUT = 0.1, 20_000
 
 
@@ -35,12 +35,12 @@ def chosen(
     fitted: Callable[[FactorisationProblem], np.ndarray],
     seed: int,
 ) -> float:
-    """Return the strength with which most ratings best predict the others.
+    """Return the penalty's strength with which a fit to most ratings best predicts the others.
 
     The search descends from the middle of the grid: on all sets tried the error had one minimum.
 
-    fitted : ``fitted(part)`` is the vector of a fit
-    seed : of the held-out ratings
+    fitted : ``fitted(part)`` returns the fitted vector of the problem `part`
+    seed : seed for the draw of the held-out ratings
     """
     is_held_out = np.zeros(problem.n_rows, bool)
     n_held_out = min(MOST_HELD_OUT, int(HELD_OUT_SHARE * problem.n_rows))

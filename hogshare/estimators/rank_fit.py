@@ -1,9 +1,10 @@
 """Fits by a joint runtime, such as the ranks of MPI: each process passes its rows, one fits.
 
-All processes call the method of their own estimator. The rows of all are concatenated, in memory
-that all can read; the first process fits a twin of its estimator to them, with the workers of all;
-and every estimator takes over the twin's state. So labels, balanced weights, held-out rows and
-decisions between epochs are those of all rows, for every estimator.
+All processes call the method of their own estimator. (1) The rows of all processes are
+concatenated, in memory that all can read. (2) The first process fits a twin of its estimator to
+them, with the workers of all processes. (3) Every estimator takes over the twin's state. Labels,
+balanced weights, held-out rows and decisions between epochs are therefore computed from all rows,
+and are the same for every estimator.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from hogshare.problems.shard import Shard
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choice_names
 
-OWN = ("runtime", "n_jobs")  # parameters in which a twin differs
+OWN = ("runtime", "n_jobs")  # parameters in which a twin differs from its estimator
 
 MAX_INT = np.iinfo(np.int32).max
 
@@ -57,7 +58,7 @@ def with_all_ranks(method: Method) -> Method:
 
 
 class Fit:
-    """A method that fits an estimator, led (`hogshare.runtimes.joint_runtime.Led`)."""
+    """A call of a fitting method, in the form of `hogshare.runtimes.joint_runtime.Led`."""
 
     def __init__(
         self, estimator: Any, method: Callable[..., Any], arguments: dict[str, Any]
@@ -82,7 +83,7 @@ class Fit:
             estimator._validate_params()
         said = {k: v for k, v in estimator.get_params(deep=False).items() if k not in OWN}
         if not isinstance(said["random_state"], int):
-            del said["random_state"]  # the first process draws
+            del said["random_state"]  # the first process draws for all
         rows = [name for name in fit_shards.BY_ROW if self.arguments.get(name) is not None]
         named = f"{type(estimator).__name__}.{self.method.__name__}"
         return said | fit_shards.others(self.arguments) | {"the method": named, "its rows": rows}
@@ -113,7 +114,10 @@ class Fit:
         return pickle.dumps({k: v for k, v in state.items() if k not in self._parameters})
 
     def along(self, runtime: Any, has_all_rows: bool) -> tuple[bytes | None, Mapping[str, Any]]:
-        """Fit as `made`, but a twin in every process; return also its fitted attributes."""
+        """Fit a twin in every process; return its pickled state and its fitted attributes.
+
+        Collective: all ranks must call it. The state is None in all processes but the first.
+        """
         (place, of), gathered = runtime.place(), runtime.gathered
         shard = self.shard(place, of)
         twin = object.__new__(type(self.estimator))

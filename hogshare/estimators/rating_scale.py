@@ -16,12 +16,11 @@ ROUNDING = 16 * np.finfo(np.float64).eps  # relative spread of ratings that are 
 
 
 class Scale(NamedTuple):
-    """The mean and the size by which ratings are shifted and divided, before float32 rounds them.
+    """A mean to subtract from ratings, and a size to divide them by, before float32 rounds them.
 
-    The computation in float64 gives scaled or shifted ratings the same float32 numbers. A bias has
-    the unit of a rating, a factor the unit of its root, a loss the unit of its square. Of the
-    penalties `alpha` has the unit of a rating and `bias_alpha` has none; a step of factors has the
-    unit of the reciprocal of a rating.
+    The computation in float64 gives scaled or shifted ratings the same float32 numbers. With u for
+    the unit of a rating, a bias and the penalty `alpha` have the unit u, a factor ``u**0.5``, a
+    loss ``u**2`` and a step of factors ``1 / u``; the penalty `bias_alpha` has no unit.
     """
 
     mean: float = 0.0
@@ -41,7 +40,7 @@ class Scale(NamedTuple):
         for part, unit in zip(
             problem.split(params), (self.size, math.sqrt(self.size)) * 2, strict=True
         ):
-            # times a float64: rounded to float32 it would give all numbers the same error
+            # a float64 factor: rounded to float32, it would give all numbers the same error
             np.multiply(part, np.float64(unit), out=part, casting="same_kind")
         return Params(params, model.t)
 
@@ -63,9 +62,9 @@ class Scale(NamedTuple):
 def scale_of(ratings: np.ndarray, mean: float, by_size: bool) -> Scale:
     """Return the scale of ratings around a mean.
 
-    Ratings that are all equal, up to rounding, have none, since their deviations are rounding.
+    Ratings that are all equal up to rounding are not divided: their deviations are rounding errors.
 
-    by_size : whether they are divided by their spread too
+    by_size : whether to divide the ratings by their spread too
     """
     spread = math.sqrt(float(np.mean(np.square(ratings - mean))))
     if not spread > ROUNDING * float(np.abs(ratings).max()):

@@ -22,7 +22,7 @@ from hogshare.system.callers import warn
 # A fit's numbers for folding in: bias_alpha, confidence, sampling, the unit of ratings, their mean.
 Weights = tuple[float, float, str, float, float]
 FORM = ("loss", "biases", "nonnegative")  # parameters that partial_fit cannot change
-MOST_INSERTED = 256  # items of a list; a longer one is sorted
+MOST_INSERTED = 256  # items of a list; a longer list is sorted
 BLOCK_SCORES = 1 << 21  # users times items of one block of scores: 8 MB
 
 
@@ -57,7 +57,7 @@ class Recommending:
 
     @property
     def _of_fit(self) -> tuple[str, bool, bool]:
-        """The form that the fit had, even if parameters have been set since."""
+        """The form of the model at its fit, even if parameters have been set since."""
         return self._form or (self.loss, bool(self.biases), bool(self.nonnegative))
 
     @property
@@ -69,12 +69,12 @@ class Recommending:
     def _predicts_mean(self) -> bool:
         """Whether all predictions contain the mean, and not only those of unknown users or items.
 
-        In files from before models without biases had a mean, `biases` decides.
+        Older files store no form. In these, models without biases had no mean: `biases` decides.
         """
         return bool(self.biases) if self._form is None else has_mean(self._form, self.negatives_)
 
     def _vocabularies(self) -> list[Vocabulary]:
-        """Lines of the users' and items' ids; built anew if ids have been set, as by `load`."""
+        """The users' and items' vocabularies; built anew if ids have been set, as `load` does."""
         known = vars(self).get("_known")
         if known is None or known[0].ids is not self.users_ or known[1].ids is not self.items_:
             known = self._known = [Vocabulary(self.users_), Vocabulary(self.items_)]
@@ -91,7 +91,8 @@ class Recommending:
         Returns
         -------
         ndarray of float32 of shape (n_pairs,)
-            If a user or an item was in no fit (see `unknown`), the mean plus the bias of the other.
+            If a user or an item was in no fit (see `unknown`), its prediction is the mean plus the
+            bias of the other.
         """
         check_is_fitted(self, "user_factors_")
         given = [[one] if is_one(one) else one for one in (users, items)]
@@ -135,8 +136,8 @@ class Recommending:
         -------
         list of (item, prediction)
             Best first, and fewer than `n` if there are no more; for several users a list of such
-            lists. A user that was in no fit (see `unknown`) gets the items that are best on the
-            whole.
+            lists. A user that was in no fit (see `unknown`) gets the items with the largest
+            biases.
         """
         check_is_fitted(self, "user_factors_")
         ranges.whole(1, n=n)
@@ -200,7 +201,7 @@ class Recommending:
         return self._similar("items", items, n)
 
     def similar_users(self, users: Any, n: int = 10) -> list[Any]:
-        """Find the users whose factors have the most similar directions; as `similar_items`.
+        """Find the users whose factors have the most similar directions, as `similar_items` does.
 
         Parameters
         ----------
@@ -248,7 +249,7 @@ class Recommending:
         return np.unique(lines[lines != NOBODY])
 
     def _seen_among(self, users: np.ndarray, choice: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of users' rated items in a choice: the begin of each user's, and the places."""
+        """Return where each user's places begin, and the places of rated items in a choice."""
         ends = np.append(self.seen_.indptr, self.seen_.indptr[-1])  # an empty row for `NOBODY`
         first, last = ends[users], ends[users + 1]
         first, last = (np.where(users == NOBODY, 0, one) for one in (first, last))
@@ -263,7 +264,7 @@ class Recommending:
         return np.concatenate([[0], np.cumsum(chosen)])[begins], found[chosen]
 
     def _scores(self, users: np.ndarray, choice: np.ndarray) -> np.ndarray:
-        """Scores of each item of a choice for users, in float32: by factors and items' biases.
+        """Return float32 scores of a choice's items for users, from factors and the items' biases.
 
         Terms that are equal for all items of a user, and the logistic function, are left out: they
         do not change the order.
@@ -275,7 +276,7 @@ class Recommending:
         return np.ascontiguousarray(np.hstack([factors, ones]) @ designs.T, dtype=np.float32)
 
     def _pairs_of(self, lines: np.ndarray, values: np.ndarray, scores: np.ndarray) -> list[Any]:
-        """Items and predictions, best first; equal predictions are sorted by score."""
+        """Return items and predictions, best first; equal predictions are sorted by score."""
         order = np.lexsort((lines, -scores, -values))
         names = self.items_[lines[order]].tolist()
         return list(zip(names, values[order].tolist(), strict=True))
@@ -336,7 +337,7 @@ class Recommending:
         return (float(found[-1]) if biases else 0.0), found[:n_factors]
 
     def _strengths_of(self, ratings: list[Any]) -> np.ndarray:
-        """Return a new user's ratings in the unit of the fit's.
+        """Return a new user's ratings in the unit of the fit's ratings.
 
         Raises
         ------
@@ -408,7 +409,9 @@ def has_mean(form: tuple[str, bool, bool], negatives: int) -> bool:
 
 
 def best_of(scores: np.ndarray, n: int) -> np.ndarray:
-    """Places of the n largest scores, largest first, equal ones in their order; no -infinity.
+    """Return places of the n largest scores, largest first; equal scores in order of place.
+
+    Scores of -infinity are left out.
 
     Examples
     --------

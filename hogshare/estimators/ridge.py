@@ -63,7 +63,7 @@ SOLVERS = {
     CONJUGATE_GRADIENTS: "conjugate gradients ('cg')",
     "cholesky": "scikit-learn's 'cholesky'",
 }
-GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol, as of LogisticRegression
+GAP_SHARE = 500.0  # required relative duality gap, in units of tol, as in LogisticRegression
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='auto'."
 State = Callable[[int], RowProblem]
 Enough = Callable[[int, float], float]
@@ -99,10 +99,10 @@ class RidgeMixin(LeastSquares):
         'cholesky', which is exact, sparse rows to conjugate gradients ('cg'), in which each
         coefficient has its own unit. These also finish the fit if the workers foresee that
         `max_iter` epochs will not suffice. 'cg' also takes dense rows with more features than rows
-        if one large feature would leave their inner products too few digits of the others. Rows in
-        parts, on ranks or in Dask collections, are solved exactly up to 2,000 features (sparse rows
-        up to 100), and by 'cg' beyond. The other names, 'sparse_cg' among them, are scikit-learn's
-        own solvers, with their own criteria.
+        if one large feature would leave the rows' inner products too few digits of the other
+        features. Rows in parts, on ranks or in Dask collections, are solved exactly up to 2,000
+        features (sparse rows up to 100), and by 'cg' beyond. The other names, 'sparse_cg' among
+        them, are scikit-learn's own solvers, with their own criteria.
 
     positive : bool, default=False
         When set to True, forces the coefficients to be positive, by scikit-learn's 'lbfgs'.
@@ -115,7 +115,7 @@ class RidgeMixin(LeastSquares):
 
     solver_ : str
         The methods that fitted the model: 'sdca', 'saga', 'cg', or the name of one of
-        scikit-learn's solvers; several in their order, as in 'saga, cholesky'.
+        scikit-learn's solvers; several in the order of their use, as in 'saga, cholesky'.
 
     report_ : Report, list of Report or SolverReport
         The report of the workers' run, one for each target or class. If other solvers did all of
@@ -138,7 +138,7 @@ class RidgeMixin(LeastSquares):
         return alpha
 
     def _reads_parts(self, n_features: int) -> bool:
-        """Whether a process with a part of the rows needs none of the others' rows."""
+        """Whether a process with a part of the rows needs no rows of other processes."""
         return not self.positive or super()._reads_parts(n_features)
 
     def _is_exact(self, n_features: int, is_sparse: bool) -> bool:
@@ -150,7 +150,7 @@ class RidgeMixin(LeastSquares):
         return n_features <= MOST_FEATURES
 
     def _fit_own(self, everybody: AllRows, X: Any, y: np.ndarray, sample_weight: Any) -> None:
-        """Fit rows that are spread over several processes, of which this one has a part."""
+        """Fit rows that are spread over several processes; collective: all ranks must call it."""
         if self._is_exact(X.shape[1], sp.issparse(X)):
             self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
             return
@@ -185,7 +185,7 @@ class RidgeMixin(LeastSquares):
     ) -> None:
         """Fit rows in several processes by conjugate gradients, target by target.
 
-        state : ``state(target, strength)`` is the problem, whose sums are over all rows
+        state : ``state(target, strength)`` returns the problem, whose sums are over all rows
         middle : mean of each target, which has been subtracted from the problem's targets
         n_dim : number of dimensions of the targets
         """
@@ -266,7 +266,7 @@ class RidgeMixin(LeastSquares):
         self._solve(X, partial(super()._hand_over, X, y, **others))
 
     def _solve(self, X: Any, fit: Callable[[], object]) -> None:
-        """Have a solver of scikit-learn's fit this estimator, so that Ctrl-C ends long ones too."""
+        """Have scikit-learn's solver fit this estimator; Ctrl-C ends a long solution too."""
         if not (self.solver in ("auto", *EXACT) and self._is_long(X)):
             fit()
             return
@@ -352,8 +352,8 @@ class RidgeMixin(LeastSquares):
     ) -> bool:
         """Solve the equations of dense rows exactly, and by conjugate gradients if that fails.
 
-        The solution of each target is checked, and a poor one warns. `fitted` says whether the
-        workers have fitted. Returns whether all solutions are good.
+        Each target's solution is checked; if it is poor, a warning says so. `fitted` says whether
+        the workers have fitted. Returns whether all solutions are good.
         """
         names = [self.solver_] if fitted else []
         counts = np.ravel(self.n_iter_).astype(np.int32) if fitted else None
@@ -375,7 +375,7 @@ class RidgeMixin(LeastSquares):
         for target in range(squares.n_targets):
             problem = state(target)
             wanted = enough(target, gradient_at(problem, zeros(problem)))
-            # the gap of an exact solution is rounding
+            # the gap of an exact solution is a rounding error
             gap = np.inf if exact else GAP_SHARE * float(self.tol)
             asked = wanted, gap, squares.rounding(target)
             model = squares.start(target, coef[target], float(intercept[target]))
@@ -397,7 +397,7 @@ class RidgeMixin(LeastSquares):
 
 
 def few(shape: tuple[int, ...]) -> str:
-    """Return the phrase, after "the rows", for the one of rows and features that are few."""
+    """Return the end of a sentence "the rows ...": how few the rows, or their features, are."""
     n_rows, n_features = shape
     what = f"have {n_features:,} features" if n_features <= n_rows else f"are {n_rows:,}"
     return f"{what}, at most {DIRECT_SIZE}"
@@ -412,9 +412,10 @@ def is_sparse_input(X: Any) -> bool:
 def loses_digits(X: Any) -> bool:
     """Whether one large feature would spoil an exact solution with more features than rows.
 
-    In that case scikit-learn's 'cholesky' solves with the inner products of rows, in which a
-    feature in large units leaves too few digits of the others. With more rows than features it
-    solves with the inner products of features, where each has digits of its own.
+    With more features than rows scikit-learn's 'cholesky' solves with the inner products of rows.
+    In these a feature in large units leaves too few digits of the other features. With more rows
+    than features it solves with the inner products of features, where each feature has digits of
+    its own.
     """
     X = np.asarray(X)
     if X.shape[0] >= X.shape[1] or X.dtype.kind not in "fiu" or not X.size:
@@ -579,7 +580,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         require_workers(self)
         self._strengths()
         y = own_type(y)
-        if sp.issparse(y) and y.shape[1] == 1:  # scikit-learn takes several sparse columns
+        if sp.issparse(y) and y.shape[1] == 1:  # scikit-learn accepts several sparse columns
             require_dense(y)
         everybody = all_rows_of(self)
         if everybody.is_one and (reason := self._why_scikit_learn(X)):
@@ -590,7 +591,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         if sp.issparse(X):
-            X = X.tocsr()  # pandas' frames come as triplets
+            X = X.tocsr()  # pandas' frames become triplets
             check_sparse(X)
         else:
             X = np.ascontiguousarray(X)
@@ -601,7 +602,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         return self
 
     def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:
-        """As scikit-learn's, but 'balanced' uses the sum of the rows' weights in each class.
+        """Prepare data as scikit-learn does, but 'balanced' sums the rows' weights in each class.
 
         scikit-learn counts rows, so a weight of two differs from two equal rows.
         """
@@ -628,12 +629,12 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
 
 
 def balanced(y: Any, weight: np.ndarray) -> np.ndarray:
-    """Return weights of the rows by which, with `weight`, the classes of every label are equal."""
+    """Return factors of the rows' `weight` with which the classes of every label weigh the same."""
     labels = (y.toarray() if sp.issparse(y) else np.asarray(y)).reshape(len(weight), -1)
     own = np.ones(len(weight))
     for label in labels.T:
         classes, places = np.unique(label, return_inverse=True)
         sums = np.bincount(places, weight, len(classes))
-        with errstate(divide="ignore"):  # a class of no weight
+        with errstate(divide="ignore"):  # a class of zero weight
             own *= (weight.sum(dtype=np.float64) / (len(classes) * sums))[places]
     return own

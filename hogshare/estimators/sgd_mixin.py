@@ -130,21 +130,22 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     -----
     - `fit` leaves few rows (values times classes up to 100,000) to scikit-learn's class of the same
       name, which is as fast on them and compiles nothing. The model is the same, bit for bit.
-      Exceptions are early stopping, averages, ``learning_rate='auto'``, callbacks, and a `runtime`,
-      `plane` or `barrier` that asks for workers.
+      Workers fit few rows too with early stopping, averages, ``learning_rate='auto'``, callbacks,
+      or a `runtime`, `plane` or `barrier` that asks for workers.
     - With more than one worker a fit is not reproducible: its result depends on how the workers are
       scheduled. The tag ``non_deterministic`` says so.
-    - Rows of more than 16 MB are shuffled by windows: eight neighbors from each of eight random
-      places, which a processor fetches in a fifth to a third less time. The model is then as good
-      as scikit-learn's of the same seed, but not the same; with ``shuffle=False`` it is the same.
+    - Rows of more than 16 MB are shuffled in windows: eight neighbors from each of eight random
+      places. A processor fetches these in a fifth to a third less time. The model is then as good
+      as scikit-learn's with the same seed, but not the same; with ``shuffle=False`` it is the
+      same.
     - Matrices with 64-bit indices are accepted.
     - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
       hook that asks to stop ends the fit after its epoch.
     - As in scikit-learn, `partial_fit` changes `coef_` in place, and with it the coefficients of
-      ``report_.model``; copy them to preserve them. Coefficients that the previous call did not
-      make (assigned, read-only, or those of a copied estimator) are copied once and never written.
-      If a call raises because the model has left the floating-point range, or is interrupted, its
-      steps up to that moment remain in `coef_`.
+      ``report_.model``; copy them to preserve them. If `coef_` was not made by the previous call
+      (it was assigned, is read-only, or belongs to a copied estimator), it is copied once and
+      never written. If a call raises because the model has left the floating-point range, or is
+      interrupted, its steps up to that moment remain in `coef_`.
     """
 
     _words = SGD_WORDS
@@ -156,7 +157,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         return True
 
     def _check_settings(self, for_partial_fit: bool = False) -> None:
-        """Refuse combinations of parameters; single parameters have been checked already."""
+        """Refuse combinations of parameters; each parameter alone has been checked already."""
         if self.early_stopping and for_partial_fit:
             raise ValueError("early_stopping should be False with partial_fit")
         if self.learning_rate == "auto":
@@ -176,7 +177,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
     def _check_auto(self, for_partial_fit: bool) -> None:
-        """Refuse what the rules with row memory cannot do, by this class's parameter names."""
+        """Refuse requests that rules with row memory do not support, by this class's parameters."""
         if not plane_of(self.plane).has_copies:
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
@@ -205,11 +206,11 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     ) -> None:
         """Validate and learn; with `init` None continue from the present model.
 
-        X, y and weights are only read. On ranks all must call it, in the same order: sums over rows
-        are sums over all ranks.
+        X, y and weights are only read. Collective: all ranks must call it, in the same order, since
+        sums over rows are sums over all ranks.
 
         max_iter : None for the one epoch of `partial_fit`
-        classes : of `partial_fit`
+        classes : the argument of `partial_fit`
         """
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_sgd
@@ -257,11 +258,11 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         raise NotImplementedError
 
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
-        """Split and seed of the row order, drawn in scikit-learn's order."""
+        """Draw the split, then the seed of the row order, as scikit-learn does."""
         raise NotImplementedError
 
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Mask of the rows that early stopping scores; None without early stopping."""
+        """Return a mask of the rows that early stopping scores; None without early stopping."""
         if not self.early_stopping:
             return None
         everybody, n_own = all_rows_of(self), len(y)
@@ -326,7 +327,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         init: tuple[Any, Any] | None,
         anew: bool,
     ) -> Model:
-        """Return the model from which a pass starts; without `init` the present one."""
+        """Return the model from which a pass starts: `init`, or without it the present model."""
         if init is None:
             return self._last_model(shape, X, y, weight)
         if anew:
@@ -334,7 +335,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         return Handed(np.zeros(shape[::-1], X.dtype).T, np.zeros(shape[0], X.dtype))
 
     def _last_model(self, shape: tuple[int, int], X: Any, *data: Any) -> Handed:
-        """Return the model from which `partial_fit` continues: in the last run's arrays if it can.
+        """Return the model from which `partial_fit` continues, if possible the last run's arrays.
 
         X, data : the training data, which must not share memory with these arrays
         """
@@ -358,9 +359,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     def _going_on(
         self, coef: Any, shape: tuple[int, int], dtype: np.dtype, others: list[np.ndarray]
     ) -> np.ndarray:
-        """Return coefficients that a run may write: those of this estimator's last run, or a copy.
+        """Return coefficients that a run may write: `coef` if the last run made it, else a copy.
 
-        Coefficients that the user assigned, or that are another estimator's, are only read.
+        Coefficients that the user assigned, or that belong to another estimator, are only read.
         """
         coef = np.asanyarray(_unsparse(coef)).reshape(shape)
         disjoint = not any(np.may_share_memory(coef, part) for part in others)
@@ -378,7 +379,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         model = getattr(getattr(self, "report_", None), "model", None)
         if model is None or self.__dict__.get("_run_by") != id(self):
             return False  # a copy of an estimator has the original's arrays
-        # all of the model's coefficients on the same memory and in the same order, not a part
+        # the whole array of the model's coefficients in the same memory and order, not a part
         return any(
             part is not None and part.size == coef.size and part.base is coef.base is not None
             for part in (model.coef, model.average_coef)
@@ -420,7 +421,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         max_iter: int | None,
         sample_weight: Any,
     ) -> None:
-        """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
+        """Run the solver and set the attributes; `max_iter` None is `partial_fit`'s one epoch."""
         everybody = all_rows_of(self)
         n_rows = everybody.added(len(y))
         n_training = n_rows
@@ -454,7 +455,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             step=None if automatic else self._step_size(),
             stop=Stop(
                 epochs=max_iter or 1,
-                # a single epoch needs no criterion, and is cheaper without
+                # a single epoch needs no criterion, and is cheaper without one
                 tol=self.tol if max_iter else None,
                 patience=self.n_iter_no_change,
                 validation=validation,
@@ -464,7 +465,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
                 and bool(max_iter),
             ),
             shuffle=self.shuffle,
-            # without a seed of its own, a resumed run has that of the checkpoint
+            # without a seed of its own, a resumed run has the seed of the checkpoint
             seed=None if self._resume and self.random_state is None else OrderSeed(seed),
             start=None if self._resume else start,
             on_epoch=heard,
@@ -491,7 +492,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         return {"coef_": self._shaped(coef), "intercept_": intercept, "t_": t}
 
     def _shaped(self, coef: np.ndarray) -> np.ndarray:
-        """The engine's coefficients in the shape of `coef_`."""
+        """Return the engine's coefficients in the shape of `coef_`."""
         return coef
 
     def _set_attributes(
@@ -540,7 +541,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
 
 def _outward(columns: ColumnUnits, heard: OnEpoch | None) -> OnEpoch | None:
-    """An `on_epoch` that passes `heard` the models in the units of the original rows."""
+    """Return an `on_epoch` that calls `heard` with models in the units of the original rows."""
     if heard is None:
         return None
 

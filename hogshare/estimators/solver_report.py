@@ -104,7 +104,7 @@ class SolverReport(Document):
 
     @property
     def run_seconds(self) -> float | None:
-        """Seconds that the solver took."""
+        """Wall time of the solver in seconds."""
         return self.seconds.get("run")
 
     @property
@@ -160,8 +160,8 @@ def report_of(
 ) -> SolverReport:
     """Return the report of a completed fit, from the fitted attributes.
 
-    began : the begin of the fit, by `time.perf_counter`
-    solver : for the report; None is the estimator's `solver_`
+    began : value of `time.perf_counter` at the begin of the fit
+    solver : solver named in the report; None is the estimator's `solver_`
     """
     seconds = time.perf_counter() - began
     model = None

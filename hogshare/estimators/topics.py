@@ -82,8 +82,8 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         Number of documents in each step of the online method.
 
     evaluate_every : int, default=-1
-        Number of epochs between two evaluations of the perplexity, by which `fit` may stop. With 0
-        or a negative number it is not evaluated.
+        Number of epochs between two evaluations of the perplexity, after which `fit` may stop. With
+        0 or a negative number the perplexity is not evaluated.
 
     total_samples : float, default=1e6
         Total number of documents. Only used in `partial_fit`.
@@ -340,7 +340,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         )
 
     def _expect_topics(self) -> None:
-        """Set the expectation that scikit-learn computes from the topics after each step."""
+        """Set ``exp_dirichlet_component_`` as scikit-learn does after each step."""
         totals = self.components_.sum(axis=1, keepdims=True)
         self.exp_dirichlet_component_ = np.exp(digamma(self.components_) - digamma(totals))
 
@@ -376,7 +376,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return sum(bound for bound, _ in found), np.ascontiguousarray(seen.T)
 
     def _approx_bound(self, X: Any, doc_topic_distr: np.ndarray, sub_sampling: bool) -> float:
-        """Return the lower bound of the evidence at given shares, as scikit-learn's method."""
+        """Return the lower bound of the evidence at given shares, as scikit-learn's method does."""
         problem = self._problem(X, 1.0)
         bound, _ = self._pass(problem, np.array(doc_topic_distr, dtype=np.float64), 0)
         if sub_sampling:

@@ -40,7 +40,7 @@ def n_values(X: Any) -> int:
 
 
 def is_finite(values: np.ndarray) -> bool:
-    """Whether all numbers are finite; rarely False though they are, when their sum overflows."""
+    """Whether all numbers are finite; rarely False for finite numbers whose sum overflows."""
     with errstate(all="ignore"):
         if values.size < MANY:
             return bool(np.isfinite(values.sum()))  # NaN and infinity propagate into the sum
@@ -83,7 +83,7 @@ def accept(estimator: Any, X: Any, y: Any, reset: bool, seen: Survey | None = No
     if reset:
         estimator.n_features_in_ = X.shape[1]
         if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_  # these rows have no names
+            del estimator.feature_names_in_  # these rows have no feature names
         return True
     known = getattr(estimator, "n_features_in_", None) == X.shape[1]
     return known and not hasattr(estimator, "feature_names_in_")
@@ -111,7 +111,7 @@ def are_plain_classes(classes: Any) -> bool:
 def are_the_same(known: np.ndarray | None, classes: Any) -> bool:
     """Whether `partial_fit` gets no classes, or those that it knows already.
 
-    False for anything but numbers in an array or a list, which scikit-learn then checks.
+    False for anything but numbers in an array or a list; scikit-learn then checks the classes.
     """
     if known is None or classes is None:
         return known is not None
@@ -161,9 +161,9 @@ def check_rows(
 def weights_of_part(
     everybody: AllRows, sample_weight: Any, X: Any, may_be_zero: bool = False, **settings: Any
 ) -> np.ndarray:
-    """As `row_weights`, for rows of which other processes may have more.
+    """Return `row_weights` for this process's part of the rows, whose weights may all be zero.
 
-    The weights of one process may then all be zero.
+    Unless `may_be_zero` it is collective: all ranks must call it.
 
     Raises
     ------
@@ -182,8 +182,8 @@ def weights_of_part(
 def for_scikit_learn(X: Any) -> Any:
     """Convert checked rows to the form of scikit-learn's solvers; None if impossible.
 
-    These need 32-bit indices, and each column once per row: coordinate descent and step sizes use
-    the squares of single entries, of which repeated entries are only parts.
+    These solvers need 32-bit indices, and each column once per row: coordinate descent and step
+    sizes use the squares of single entries, and a repeated entry is only a part of a value.
     """
     if not sp.issparse(X):
         return X

@@ -1,4 +1,4 @@
-"""Ids of any hashable type, and the lines of a matrix that they name."""
+"""Vocabularies: ids of any hashable type, and the row ("line") of a matrix that each id names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOBODY = -1  # the line of an unknown id
 SPREAD = 4  # largest size of a table of whole numbers, relative to the number of ids
 WORDS = (str, bytes, tuple, frozenset)  # iterable types of which a value is a single id
 DATES = "mM"  # kinds of arrays of dates and time spans
-UNITS = ("as", "fs", "ps", "ns", "us", "ms", "s")  # each a thousand times the one before
+UNITS = ("as", "fs", "ps", "ns", "us", "ms", "s")  # units, each a thousand times the previous one
 PLAIN = "iubU"  # kinds of arrays whose values compare without conversion
 
 
@@ -81,7 +81,7 @@ def _as_python(value: Any) -> Any:
 
 
 def _of_numpy(value: Any) -> Any:
-    """Convert a moment or a span to Python's type, or else to the largest exact unit."""
+    """Convert a moment or a span to Python's type or, if impossible, to the largest exact unit."""
     found = value.item()
     if not isinstance(found, int):
         return found
@@ -123,7 +123,7 @@ def _missing(value: Any) -> str | None:
 
 
 def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct ids, and the index of the one at each place.
+    """Return the distinct ids, and for each place the index of its id among them.
 
     Whole numbers and strings are sorted (whole numbers that are close together by a table); other
     ids are in the order of their first occurrence.
@@ -131,7 +131,7 @@ def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if ids.dtype.kind in "iu" and len(ids):
         low, high = int(ids.min()), int(ids.max())
         if high - low < SPREAD * len(ids):
-            # modulo 2^64, where every difference is right for all integer types
+            # modulo 2^64, every difference is right for all integer types
             first = np.uint64(low % (1 << 64))
             places = (ids.astype(np.uint64) - first).astype(np.int64)
             present = np.zeros(high - low + 1, bool)
@@ -149,7 +149,7 @@ def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Vocabulary:
-    """The line of each id: `ids` are distinct, in the order of the lines."""
+    """The line of each id; `ids` are distinct, and in the order of their lines."""
 
     def __init__(self, ids: np.ndarray) -> None:
         self.ids = ids

@@ -29,7 +29,7 @@ SCALE = "Increase max_iter or tol, or scale the data (StandardScaler)."
 
 
 class Shape(NamedTuple):
-    """The shape of a model, for the start of a problem that is in no single memory."""
+    """The shape of a model, for the start of a problem whose rows no single process has."""
 
     n_columns: int
     n_features: int
@@ -37,14 +37,14 @@ class Shape(NamedTuple):
 
 
 class Meant(Options):
-    """The constraint that `read` accepts a parameter; `what` describes it in messages."""
+    """The constraint that `read` accepts a parameter; `what` describes the values in messages."""
 
     def __init__(self, read: Callable[[Any], Any], what: str) -> None:
         super().__init__(object, set())
         self.read, self.what = read, what
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Whether `hogshare.solve` takes it."""
+        """Whether `hogshare.solve` accepts a value."""
         try:
             self.read(val)
         except (TypeError, ValueError):
@@ -93,7 +93,7 @@ def chooses_runtime(estimator: Any) -> bool:
 
 
 def may_choose_runtime(estimator: Any) -> bool:
-    """Whether a message may suggest ``runtime="auto"``; each rank would fit its rows alone."""
+    """Whether a message may suggest ``runtime="auto"``, with which ranks would fit separately."""
     return getattr(estimator.runtime, "name", "") != choice_names.RANKS
 
 
@@ -103,7 +103,7 @@ def require_workers(estimator: Any) -> None:
     Raises
     ------
     ValueError
-        If there are none, or if their plane has no private copies.
+        If `n_jobs` gives no worker, or if the plane has no private copies.
     """
     check_jobs(estimator.n_jobs)
     plane = choice_names.plane_of(estimator.plane)
@@ -126,9 +126,9 @@ def to_the_optimum(
     """Solve a problem with an estimator's workers, by the rule that suits it.
 
     A nonzero start without row memory needs `SAGA`, which can start from any model. If
-    scikit-learn's solver of that name draws no random numbers (`draws` False), its fits are
-    repeatable without a `random_state`, and so are these. The report's model contains the row
-    memory; an estimator stores ``report.without_memory()``.
+    scikit-learn's solver draws no random numbers (`draws` False), its fits are repeatable without a
+    `random_state`, and so are the fits by workers. The report's model contains the row memory; an
+    estimator stores ``report.without_memory()``.
     """
     forgetful = start is not None and start.memory is None and not start.is_zero()
     return solve(
@@ -186,7 +186,7 @@ def strength(C: float, total: float) -> float:
 
 
 def require_square(n: int, what: str) -> None:
-    """Refuse a solver that makes a dense matrix of `n` rows and columns, if memory is too small.
+    """Refuse a solver with a dense matrix of `n` rows and `n` columns if memory is too small.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def require_square(n: int, what: str) -> None:
 
 
 def warn_unless_converged(report: Report, advice: str) -> None:
-    """Give scikit-learn's warning, with the result of the last convergence check."""
+    """Warn as scikit-learn does unless a run converged, with the result of the last check."""
     if not report.converged:
         warn_unconverged(f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}")
 
