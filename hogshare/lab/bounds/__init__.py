@@ -1,10 +1,10 @@
 """Step sizes, conditions and bounds of the papers' theorems, and their constants.
 
-Formulas are pure functions of numbers, with the papers' equation numbers: AsySG with consistent
-reads (``con_``) and inconsistent reads (``incon_``) by Lian et al. 2015, Hogwild! by Niu et al.
-2011, and the lag behind sampling barriers (``psp_``) by Wang et al. 2017. Their constants are
-computed from a problem and a model. ``docs/theory.md`` lists the assumptions and the corrections
-of printed formulas.
+Formulas are pure functions of numbers, with the papers' equation numbers: (1) AsySG with consistent
+reads (``con_``) and inconsistent reads (``incon_``), Lian et al. 2015; (2) Hogwild!, Niu et al.
+2011; (3) the lag behind sampling barriers (``psp_``), Wang et al. 2017. The constants in the
+formulas are computed from a problem and a model. ``docs/theory.md`` lists the assumptions and the
+corrections of printed formulas.
 
 Units: an age (T of the papers) counts the model's updates between a read and its application.
 """

@@ -3,11 +3,12 @@
 Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
 optimization", NIPS 2015, section 4. Equation numbers are the paper's. The equations were recalled,
 not copied; ``tests/test_theory.py`` checks that (17) and (18) imply (15), that (16) is below (19),
-and that a simulation stays below (16). (16) is used in the form derived for this package: its
-middle term is four times the recalled one, which makes it the weaker claim.
+and that a simulation stays below (16). This file uses (16) in the form derived for this package.
+Its middle term is four times the recalled one, so it is the weaker claim.
 
 One iteration of the analysis writes *one coordinate*, drawn uniformly from n, of the sum of M
-gradients. K and T count these writes: a write of all n coordinates counts as n.
+gradients. K (writes of a run) and T (age) count these writes: a write of all n coordinates counts
+as n.
 """
 
 from __future__ import annotations

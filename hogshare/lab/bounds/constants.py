@@ -1,6 +1,6 @@
 """Constants of a problem and of an update's gradients in AsySG's formulas.
 
-Source, also of the equation numbers: Lian, Huang, Li and Liu, NIPS 2015.
+Source: Lian, Huang, Li and Liu, NIPS 2015; equation numbers are the paper's.
 """
 
 from __future__ import annotations

@@ -8,18 +8,18 @@ the authors' later book chapter, where S is the alpha of the law. Departure: (55
     p(s) = alpha f(s)        for s <= r
     p(s) = alpha a^(s - r)   for r < s <= T,     a = F(r)^beta
 
-A lag s above r needs s - r consecutive polls that let a worker pass. One poll passes with
-probability a: all beta workers of the sample must be within r. f is the law of the lag without a
-barrier.
+r is the staleness, beta the sample's size, T the number of blocks, f the law of the lag without a
+barrier, and F its cumulative law. A lag s above r needs s - r consecutive polls that let a worker
+pass. One poll passes with probability a: all beta workers of the sample must be within r.
 
 Proof of the bounds: the tail sums of the law are below the infinite sums, and each f(s) is below 1.
 For the moments of the *law* this needs only 0 < a < 1 and T >= r: no enough-steps condition. In the
 printed form, with T + 1 terms over T, the left sides may exceed the bounds by up to a factor of
 (T + 1) / T if the lag at step 0 is not 0; in a run it is 0.
 
-Cost of a mean lag, (13): the average regret of P workers has the form ``c / sqrt(T)`` plus
-``4 P sigma L^2`` times the mean lag. Only the form is known (the sign of a constant in the paper's
-(8) is doubtful), therefore this file has no function for it.
+Cost of a mean lag, the paper's equation (13): the average regret of P workers has the form
+``c / sqrt(T)`` plus ``4 P sigma L^2`` times the mean lag. Only this form is known (the sign of a
+constant in the paper's equation (8) is doubtful), so this file has no function for it.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def psp_bound_curves(
     staleness: int = 4,
     n_blocks: int = 10_000,
 ) -> dict[str, Any]:
-    """Both bounds against the sample, for several F(r): the paper's figures 4 and 5.
+    """Compute both bounds against the sample, for several F(r): the paper's figures 4 and 5.
 
     Parameters
     ----------
@@ -265,9 +265,9 @@ def psp_bound_curves(
     samples : sequence of int, default=1 to 100
         Values of beta, the points of a curve.
     staleness : int, default=4
-        r.
+        r, as in `SamplingRun`.
     n_blocks : int, default=10000
-        T.
+        T, as in `SamplingRun`.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def psp_bound_curves(
 
 
 def _log_chance(within: float, sample: int) -> float:
-    """Logarithm of a: powers of a number near 1 lose no digits in logarithms."""
+    """Return log(a): powers of a number near 1 lose no digits in logarithms."""
     share(within=within)
     if sample == 0:
         return 0.0
@@ -324,7 +324,7 @@ def _law(lags: Any, staleness: int) -> tuple[np.ndarray, float]:
 
 
 def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, float, float]]:
-    """Alpha of the law, log(a), and the sums over j = 1..T - r of a^j, j a^j and j^2 a^j."""
+    """Return alpha, log(a), and the sums over j = 1..T - r of a^j, j a^j and j^2 a^j."""
     log_a = _log_chance(within, run.sample)
     sums = _geometric(log_a, run.n_blocks - run.staleness)
     if within + sums[0] == 0.0:
@@ -337,10 +337,10 @@ def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, 
 
 
 def _geometric(log_a: float, m: int) -> tuple[float, float, float]:
-    """Sums over j = 1..m of ``a^j, j a^j, j^2 a^j``, by the bits of m from the highest.
+    """Sum ``a^j``, ``j a^j`` and ``j^2 a^j`` over j = 1..m, by the bits of m from the highest.
 
-    n terms become 2 n by ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i = 1..n) g(n + i)``, and n + 1 by
-    adding one term. Without subtractions no digits are lost at any a.
+    n terms become 2 n terms by ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i = 1..n) g(n + i)``, and n +
+    1 by adding one term. Nothing is subtracted, so no digits are lost at any a.
     """
     zeroth = first = second = 0.0
     n = 0

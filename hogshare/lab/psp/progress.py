@@ -39,7 +39,7 @@ class Progress:
     Attributes
     ----------
     barrier, law : str
-        As written in their text form.
+        The barrier and the law of block times, in their text form.
     n_workers : int
     seconds : float
         Virtual seconds of the run.
@@ -54,14 +54,16 @@ class Progress:
     checks : int
         Polls of the barrier.
     polls : int
-        Those of the checks that were not at a block's end.
+        Number of the checks that were not at a block's end.
     passes : int
         Number of passes of the barrier.
     control_messages : int
-        Clocks requested: one at each poll without a sample, the sample's size with one.
+        Clocks requested: one at each poll of a barrier without a sample, and the sample's size at
+        each poll of a barrier with a sample.
     leads : int64 array
         ``leads[x]`` passes had a lead of x blocks over the least clock.
     times : float64 array
+        Virtual seconds at which updates were counted.
     updates_by : int64 array, shape of times
         Updates until each of the times.
     events : list of (float, int, str) or None
@@ -111,7 +113,7 @@ class Progress:
         return float(self.waiting.sum() / self.present.sum()) if self.present.any() else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: totals, distributions as counts, nothing by worker."""
+        """Return plain data for JSON: totals and counts over workers, without arrays by worker."""
         values, counts = np.unique(self.clock, return_counts=True)
         return {
             **{name: getattr(self, name) for name in TOTALS},
@@ -177,7 +179,8 @@ def progress(
     Parameters
     ----------
     barrier : ASP, BSP, SSP, PBSP, PSSP, Fraction or Throttled
-        As in `hogshare.solve`, with the same predicate: a sample of all workers or more is none.
+        As in `hogshare.solve`, with the same predicate: a sample of all workers or more means no
+        sample.
     n_workers : int
         Up to millions. PSP's papers call them nodes.
     block_time : law of `hogshare.simulation`, default=None
@@ -185,12 +188,13 @@ def progress(
     seconds : float, default=None
         Virtual seconds after which the run ends. Give either this or `blocks`.
     blocks : int, default=None
-        Clock at which a worker is done and leaves the barrier's world; the run ends when all are.
+        Clock at which a worker is done and leaves the barrier's world; the run ends when all
+        workers are done.
     poll : float or None, default=0.05
         Virtual seconds after which a worker that may not pass polls again. None or 0: it passes as
-        soon as the barrier allows; not for barriers that draw a sample at every poll.
+        soon as the barrier allows; not possible for barriers that draw a sample at every poll.
     slowness : array-like of float, shape (n_workers,), default=None
-        Factors of each worker's block times; see `slow`. None: 1.
+        A factor of each worker's block times; see `slow`. None: all are 1.
     seed : int, default=0
         Below 2**32. The same seed gives the same run, bit for bit.
     joins : mapping of int to float, default=None
@@ -218,7 +222,7 @@ def progress(
     then polls. Block times depend only on seed, worker and block; samples on seed, worker, clock
     and the number of the poll. Blocks of time 0 end before other events of their moment.
 
-    A worker that joins does not change fixed samples; a worker that leaves is removed from them.
+    A worker that joins does not change fixed samples. A worker that leaves is removed from them.
     (Workers of `hogshare.solve` draw a new sample in both cases.)
 
     Source: the simulations of Wang, Catterall and Mortier 2017. The paper specifies neither the law
@@ -454,7 +458,7 @@ def _run(
 
 
 def _longer(world: clockwork_state.ClockworkState) -> clockwork_state.ClockworkState:
-    """Double the length of the arrays by clock."""
+    """Double the length of the arrays that are indexed by clock."""
     longer = {}
     for name in ("at_least", "first", "last", "leads", "chance", "chance_near"):
         old = getattr(world, name)

@@ -1,11 +1,11 @@
 """Choose a barrier's sample and staleness for a limit on lead or waiting, by simulation.
 
-With the same staleness, a larger sample means a shorter lead and more waiting. For each staleness,
+At the same staleness, a larger sample gives a shorter lead and more waiting. For each staleness,
 bisection between no sample (ASP) and all workers (SSP) finds the sample at the limit. The best of
-these candidates has the least waiting if the lead is limited, or the least lead if the waiting is.
-Among candidates within 5 % of it, the one with the fewest requested clocks is chosen: a sample of
-half of all workers costs some hundred times as much as SSP with a server. All runs share their
-seeds, and therefore their block times.
+these candidates has the least waiting if the lead is limited, or the least lead if the waiting is
+limited. Among the candidates within 5 % of the best, the one with the fewest requested clocks is
+chosen: a sample of half of all workers costs some hundred times as much as SSP with a server. All
+runs share their seeds, and therefore their block times.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Candidate:
     messages: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {**asdict(self), "barrier": repr(self.barrier)}
 
 
@@ -77,7 +77,7 @@ class Tuned:
         return self.best.barrier
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {
             "best": self.best.to_dict(),
             "candidates": [candidate.to_dict() for candidate in self.candidates],
@@ -118,14 +118,16 @@ def tune(
     hold : bool, default=False
         As in `PBSP` and `PSSP`.
     placement : Placement or None, default=None
-        Leave out barriers that it does not allow: with distributed state, those over all workers.
+        Leave out barriers that the placement does not allow. With distributed state these are the
+        barriers that need the clocks of all workers.
     slowness : array-like of float, shape (n_workers,), default=None
         As in `progress`.
     seconds : float or None, default=None
-        Virtual seconds of a run; None: 40 mean block times. Behind ASP the lead grows with them.
+        Virtual seconds of a run; None: 40 mean block times. Behind ASP the lead grows with this
+        time.
     poll : float or None, default=None
-        As in `progress`, the time after which a worker polls again: a sample drawn anew at every
-        poll delays workers less, the more often they poll. None: a twentieth of a mean block time.
+        As in `progress`, the time after which a worker polls again. If every poll draws a new
+        sample, frequent polls shorten the waiting. None: a twentieth of a mean block time.
     n_seeds : int, default=5
         Number of runs per candidate; their means are compared. With few workers, use more.
     seed : int, default=0
@@ -139,7 +141,7 @@ def tune(
     ------
     ValueError
         If a number is out of its range, neither or both of `mean_lead` and `waiting_share` are
-        given, or no candidate meets the limit: then the message names the nearest one.
+        given, or no candidate meets the limit (the message names the nearest candidate).
     TypeError
         If `block_time` is not a law.
 
@@ -239,7 +241,7 @@ def _made(sample: int, staleness: int, n_workers: int, is_fixed: bool) -> BuiltI
 def _halve(answer: Callable[[int], bool], largest: int) -> None:
     """Bisect samples until the limit lies between two neighbours.
 
-    By geometric means, because differences between small samples matter most.
+    Halve by the geometric mean, because differences between small samples matter most.
     """
     low, high = 0, largest
     at_low = answer(low)

@@ -1,11 +1,12 @@
 """Pass or wait at a barrier without samples, on a virtual clock.
 
 Without samples only the worker's own clock decides, and a larger clock waits longer. `FRONTIER` is
-the largest clock that passes. A worker above it waits in the list of its clock until the frontier
+the largest clock that passes. A worker above it waits in its clock's list until the frontier
 reaches that clock. Workers are never scanned; polls that would fail are counted, not made.
 
 `at_least[v]` replaces a search for the minimum: v is the least clock if all live workers have
-reached v. Ends of blocks increase it; entries below the least clock are stale.
+reached v. The end of a block increases an
+entry; entries below the least clock are stale.
 """
 
 from hogshare.kernels.jit.decorators import exact_helper, exact_inlined
@@ -106,7 +107,7 @@ def wait_in_list(w, k, level):
 
 @exact_helper
 def size_of_sample(s, w, k):
-    """Size of worker `k`'s fixed sample when it was drawn."""
+    """Return the size that worker `k`'s fixed sample had when it was drawn."""
     size = s.sample
     while size > 0 and w.fixed[k, size - 1] < 0:
         size -= 1
@@ -169,7 +170,7 @@ def enough_arrived(s, w):
 
 @exact_helper
 def throttle_allows(s, w, k, time):
-    """Whether worker `k` was released, or releases all waiting workers by this poll."""
+    """Whether worker `k` was released, or releases all waiting workers with this poll."""
     if w.whole[k, MARKER] == w.words[GENERATION]:
         if not enough_arrived(s, w):
             return False

@@ -1,7 +1,8 @@
 """The queue of events: a calendar, and a heap for the bucket that has been reached.
 
-Ends of blocks wait in buckets of virtual time, as lists (Brown 1988). Only the reached bucket goes
-into a heap: an event costs the same with ten workers as with a million.
+Ends of blocks wait in buckets of virtual time (Brown 1988); a bucket is a linked list of workers.
+Only the reached bucket goes into a heap: an event costs the same with ten workers as with a
+million.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ from hogshare.lab.psp.kernels.clockwork_state import (
 
 @exact_inlined
 def bucket_of(time, width):
-    """Number of the bucket, counted from time 0."""
+    """Return the number of the bucket that contains a time, counted from time 0."""
     return np.int64(min(time / width, 4e18))  # far times share a bucket: int64 would overflow
 
 

@@ -195,7 +195,7 @@ def complete(s, w, k, time):
 
 @exact_inlined
 def poll(s, w, k, time):
-    """Poll again, without a sample: the frontier may have fallen since the worker was woken."""
+    """Poll again at a barrier without a sample: the frontier may have fallen since the wake-up."""
     w.words[CHECKS] += 1
     throttled = s.barrier == THROTTLED
     if throttled:
@@ -213,7 +213,7 @@ def poll(s, w, k, time):
 
 @exact_inlined
 def mark(w, time):
-    """Record the updates at the marks before `time`."""
+    """Record the number of updates at each mark before `time`."""
     while w.words[MARK] < w.marks.shape[0] and w.marks[w.words[MARK]] < time:
         w.marked[w.words[MARK]] = w.words[UPDATES]
         w.words[MARK] += 1
@@ -285,7 +285,7 @@ def run(s, w, budget):
 
 @exact_kernel
 def finish(s, w, time):
-    """Add the open intervals at the end: waiting workers have waited and polled until `time`."""
+    """End the run: count the waits and polls of workers that still wait at `time`."""
     for k in range(w.whole.shape[0]):
         if w.whole[k, STATE] == COMPUTING or w.whole[k, STATE] == WAITING:
             w.present[k] = time - w.joined[k]

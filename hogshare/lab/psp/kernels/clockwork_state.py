@@ -39,7 +39,7 @@ FRONTIER = 3  # without a sample: the largest clock that passes, at most MOST
 GENERATION = 4  # releases of the throttled barrier
 ARRIVED = 5  # workers that have arrived since the last release
 PENDING = 6  # workers in the calendar and the heap
-HEAP = 7  # workers of these in the heap
+HEAP = 7  # of these workers, the number in the heap
 BUCKET = 8  # the bucket that has been reached, counted from time 0
 RING = 9  # index of the ring's first poll
 POLLS = 10  # polls in the ring
@@ -74,7 +74,7 @@ class ClockworkSettings(NamedTuple):
 
 
 class ClockworkState(NamedTuple):
-    """What does."""
+    """The arrays of a run, which change."""
 
     whole: np.ndarray  # int64 [n, N_FIELDS], the integer fields
     real: np.ndarray  # float64 [n, N_FIELDS], the other fields: a view of the same memory

@@ -1,12 +1,14 @@
 """Polls of a barrier that draws samples, on a virtual clock.
 
-Polls with a sample repeat after a fixed time, so their queue is always sorted: a ring suffices.
+A worker is *near* another one if it is behind by at most the staleness. Polls with a sample repeat
+after a fixed time, so their queue is always sorted: a ring suffices.
 
 If a sample is drawn anew at every poll, only its number of near workers matters. If m of n others
 are near, k drawn without replacement are all near with probability
 m / n * (m - 1) / (n - 1) * ... (k factors). One random number is compared with this product. m is
-``at_least[clock - staleness]`` minus the worker itself. For each clock the chance is cached with
-a slightly larger one: it only grows as others advance, and few random numbers fall between the two.
+``at_least[clock - staleness]`` minus the worker itself. For each clock the cache has this
+chance and a slightly larger one. The chance only grows as others advance, and few random numbers
+fall between the two.
 
 A worker with a fixed sample waits in the list of the sample's first worker that is too far behind,
 and is notified when that worker's clock advances. Clocks only grow, so a near worker stays near.
@@ -37,7 +39,7 @@ CLOSENESS = 32  # the two cached chances of a clock differ by about one part in 
 
 @exact_helper
 def chance_of(near, others, wanted):
-    """Probability that all of a sample are near, if `near` of the `others` are."""
+    """Return the probability that a whole sample is near, if `near` of the `others` are near."""
     chance = 1.0
     for i in range(wanted):
         chance *= (near - i) / (others - i)
@@ -50,7 +52,8 @@ def chance_of(near, others, wanted):
 def bound_chance(w, clock, near, others, wanted):
     """Cache the chance of a clock for the current number of near workers, and for a few more.
 
-    Up to that number, a random number outside the two chances is decided without the product.
+    Until more workers than these are near, a random number outside the interval between the two
+    chances is decided without the product.
     """
     more = min(others, near + near // (CLOSENESS * wanted))
     w.chance_near[clock, 0] = near
@@ -62,7 +65,7 @@ def bound_chance(w, clock, near, others, wanted):
 
 @exact_inlined
 def all_near(w, clock, near, others, wanted, point):
-    """Whether a random number is below the chance, and lets that clock pass."""
+    """Whether the random number `point` is below the chance: then that clock passes."""
     if near == others:
         return True
     if (
@@ -101,9 +104,9 @@ def redraw(s, w, clock, stream):
 
 @exact_helper
 def draw_fixed(s, w, k, stream):
-    """Draw worker `k`'s fixed sample: the start of a shuffle, which is then undone.
+    """Draw worker `k`'s fixed sample by the first steps of a shuffle, and undo these steps.
 
-    Draws go on until `wanted` workers other than `k` itself are drawn.
+    Draws continue until the sample has `wanted` workers other than `k`.
     """
     live = w.words[LIVE]
     wanted = min(s.sample, live - 1)
@@ -133,7 +136,7 @@ def draw_fixed(s, w, k, stream):
 
 @exact_helper
 def first_far(s, w, k):
-    """The first of a fixed sample that is too far behind, or -1; workers that left are skipped."""
+    """Return the first worker of a fixed sample that is too far behind, or -1; skip absent ones."""
     clock = w.whole[k, CLOCK]
     i = w.whole[k, MARKER]
     while i < s.sample:
