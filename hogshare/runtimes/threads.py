@@ -1,13 +1,15 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
-The calling thread is worker 0: it need not be woken at the beginning or the end, and has a core of
-its own already. Ctrl-C comes through between its quanta (`hogshare.system.interrupts`). If it has
-epochs to report it only waits: an epoch may end in another thread while it is in a quantum, and a
-long callback would delay the others. All workers pause for an evaluation of the model and share it:
-two threads woken for that alone share one core half of the time.
+The calling thread is worker 0: it need not be woken at the beginning or the end, and already has a
+core. Ctrl-C is delivered between its quanta (`hogshare.system.interrupts`). If there are epochs to
+report, the calling thread is no worker and only waits: an epoch may end in another thread while
+this one is in a quantum, and a long callback would delay the other workers. For an evaluation of
+the model all workers pause, and compute parts of it: if two threads are woken only for this, they
+share one core half of the time.
 
 Writers: the caller puts parts of an evaluation into `_parts`; paused workers and the caller take
-them out; both under `_changed`, which signals either. The arrays are ordinary and need no freeing.
+them out. All do so under the condition `_changed`, which notifies both. The arrays are ordinary and
+need no freeing.
 """
 
 from __future__ import annotations
@@ -43,16 +45,17 @@ PAUSE_SECONDS = 0.005  # between two polls of a paused worker: a run may stop wi
 class ThreadCrew:
     """Threads that run workers of one session, and an event that announces their news.
 
-    With `leads` the calling thread is worker 0, which is not in `workers`. It is never bound to a
-    core: threads that a library of the caller's starts meanwhile would be bound with it for good.
-    `loop` returns what a thread drives for a worker's number; the default is the worker's own loop.
+    With `leads`, the calling thread is worker 0, which is not in `workers`. It is never bound to a
+    core: threads that one of the caller's libraries starts meanwhile would inherit this binding.
+    `loop` returns the loop that a thread drives for a worker's number; the default is the worker's
+    own loop.
 
     The event is set only after the end of an epoch that is to be reported, and after the end of the
-    last thread: a thread that wakes for it takes the interpreter from those that still work.
+    last thread: a thread that wakes takes the interpreter from the threads that still work.
 
-    A worker counts as running from `start` on, and claims its place when its thread begins. After a
-    failed start, because the system starts no more threads, no worker claims one; nor does any in a
-    child of this process, which has none of the threads.
+    A worker counts as running from `start` on, and claims its place when its thread begins. No
+    worker claims a place (1) after a failed start, when the system starts no more threads; (2) in a
+    forked child, which has none of these threads.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class ThreadCrew:
         self._placement = CorePlacement(len(workers) + leads)
         self._leads = leads
         session.call_users_by(interpreter_exit.noted)
-        self._yields = yields_of(session)  # now: a thread bound later counts only one core
+        self._yields = yields_of(session)  # now: a thread that is bound later counts only one core
         self._workers = workers
         self._tasks: list[Future[None]] = []
         self._all_sent = threading.Event()
@@ -85,15 +88,15 @@ class ThreadCrew:
             session.on_limit = self.wake
 
     def _place(self, me: int) -> int:
-        """Return a worker's number in this crew: the run's first ones may belong to another."""
+        """Return a worker's number in this crew: the run's first workers may be in another crew."""
         return me - self._workers.start + self._leads
 
     def start(self) -> None:
-        """Start the workers; none processes a row before all have been submitted.
+        """Start the workers; no worker processes a row before all workers have been submitted.
 
-        A worker that computes takes the core that this thread needs to start the others. But
-        no worker waits for the others to begin: each needs the interpreter for 0.1 or 0.2 ms, one
-        after another.
+        A worker that computed earlier would take the core that this thread needs to start the
+        others. But no worker waits for the others to begin: each needs the interpreter for 0.1 or
+        0.2 ms, one after another.
         """
         if self._leads:
             self._placement.stay(0)  # before the others choose theirs
@@ -128,10 +131,10 @@ class ThreadCrew:
         drive(loop_of(self.session, 0), None, self._yields, pause, hook.poll)
 
     def _pause(self, me: int, wish: Pause) -> int:
-        """Do a part of the caller's evaluation, or wait for its end; called until then.
+        """Compute a part of the caller's evaluation, or wait; called until the evaluation ends.
 
-        The thread is bound before it waits: two threads woken on one core shared it for more than a
-        millisecond.
+        The thread is bound to its core before it waits: two threads that were woken on one core
+        shared it for more than a millisecond.
         """
         start = time.perf_counter_ns()
         with self._changed:
@@ -146,7 +149,7 @@ class ThreadCrew:
         return time.perf_counter_ns() - start
 
     def each(self, function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-        """Call a function with every part, in the paused threads and in this one."""
+        """Call a function with every part, in the paused workers' threads and in this thread."""
         parts = list(parts)
         if len(parts) == 1:
             return [function(parts[0])]
@@ -172,7 +175,7 @@ class ThreadCrew:
                 self._parts.clear()
 
     def _do_part(self) -> bool:
-        """Do a part of an evaluation that no thread has taken; False if there is none."""
+        """Compute a part of an evaluation that no thread has taken; False if there is none."""
         with self._changed:
             part = self._parts.popleft() if self._parts else None
         if part is None:
@@ -181,7 +184,7 @@ class ThreadCrew:
         return True
 
     def wake(self) -> None:
-        """Let paused workers check whether the pause is over."""
+        """Wake paused workers to check whether the pause is over."""
         with self._changed:
             self._changed.notify_all()
 
@@ -203,7 +206,7 @@ class ThreadCrew:
             self.errors.append(error)
             self.session.stop()
             if me < self.session.settings.n_workers:
-                self.session.give_up(me)  # or a master would wait for its mail
+                self.session.give_up(me)  # otherwise a master would wait for its mail
         finally:
             with self._changed:
                 self._inside.discard(threading.get_ident())
@@ -213,18 +216,18 @@ class ThreadCrew:
 
     @property
     def running(self) -> bool:
-        """Whether any thread still works, or has yet to begin."""
+        """Whether any thread still works, or has not begun yet."""
         if os.getpid() != self._process:
             return False
         with self._changed:  # a thread that begins must not be missing from both counts
             return bool(self._inside) or (self._to_come > 0 and not self._off)
 
     def patience(self, deferred: DeferredSignals) -> Callable[[], bool]:
-        """Return a function that says whether to give up waiting for the threads.
+        """Return a function that tests whether to give up waiting for the threads of a stopped run.
 
-        It returns True if the user insists, or if, some seconds after this call, all threads that
-        still work are in code of the user's: the run has been stopped, and a thread that returns
-        from that code sees it.
+        It returns True (1) if the user insists; (2) if, some seconds after this call, all threads
+        that still work are in the user's code. A thread that returns from this code sees that the
+        run has been stopped.
         """
         has_enough, end = deferred.patience(), time.monotonic() + interrupts.PATIENCE_SECONDS
 
@@ -242,7 +245,7 @@ class ThreadCrew:
         self.news.clear()
 
     def join(self, has_enough: Callable[[], bool] = lambda: False) -> None:
-        """Wait for the threads, or until `has_enough` returns True: they may be stuck."""
+        """Wait for the threads, which may be stuck, or until `has_enough` returns True."""
         if os.getpid() != self._process:
             return  # the threads are the parent's, and still bound to cores
         try:
@@ -250,13 +253,13 @@ class ThreadCrew:
                 if has_enough():
                     return
                 self.wait(POLL_SECONDS)
-            wait(self._tasks)  # the threads must be spare again, or the next run would start others
+            wait(self._tasks)  # they must be spare again: otherwise the next run would start others
         finally:
             self._placement.free()  # the threads belong to the pool
             self.session.on_limit = None  # breaks a cycle, which would retain the run's memory
 
     def finish(self) -> None:
-        """Wait for the threads and raise what one of them raised."""
+        """Wait for the threads, and raise the exception of a thread that raised one."""
         self.join()
         if self.errors:
             raise self.errors[0]

@@ -1,16 +1,17 @@
 """Pickling of the user's objects for worker processes: barriers, laws of stragglers, gradients.
 
 A member of the crew lacks the user's `__main__`, the cells of a notebook and nested functions, and
-may have imported an older state of a module. So the user's definitions travel with their code
-(cloudpickle, by value), and ours or the standard library's by name.
+may have imported an older version of a module. So the user's definitions are sent with their code
+(cloudpickle, by value); definitions of this package and of the standard library are sent by name.
 
-Large arrays of such an object do not travel with it: they are returned separately, to be put into
+Large arrays of such an object are not sent with it: they are returned separately, and put into
 shared memory once.
 
 Writers: cloudpickle's list of the modules that it pickles by value belongs to the whole process,
-and the user may have added some. `_lock` is taken while ours are on it, or a second thread's pickle
-would miss them; `_entered` lists ours. The thread that added modules removes them in any case, and
-a forked child removes those of its parent's other threads.
+and the user may have added modules to it. `_entered` lists the modules that this file has added.
+`_lock` is taken while they are on cloudpickle's list: otherwise a second thread's pickle would miss
+them. The thread that added modules removes them in any case. A forked child removes the modules
+that its parent's other threads had added.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from hogshare.barriers import name_of
 from hogshare.shm.arena import Arena
 from hogshare.system.interrupts import DeferredSignals
 
-LARGE = 1 << 16  # bytes of an array that gets memory of its own: a socket takes some 200,000
+LARGE = 1 << 16  # bytes from which an array gets memory of its own: a socket takes some 200,000
 # reentrant: a signal's handler, or an object's own pickling, may fit and so pickle again
 _lock = threading.RLock()
 _entered: list[ModuleType] = []
@@ -46,11 +47,12 @@ def packed(
 ) -> bytes:
     """Pickle an object of the user's with the code of its function or class.
 
-    what : name of the object in the error: "barrier"
-    thing : the object. `None`, and instances of our own classes, need no code, unless they list
-        objects of the user's in them (`users`)
-    large : list for the bytes of large arrays, in the order that `pickle.loads` requires
-    remedy : for the error: an argument of the caller's with which nothing needs to be sent
+    what : the object's name in an error message, such as "barrier"
+    thing : the object. `None`, and instances of this package's classes, need no code, unless they
+        list objects of the user that they contain (`users`)
+    large : list to which the bytes of large arrays are appended, in the order that `pickle.loads`
+        requires
+    remedy : an argument for the error message, with which the caller need not send the object
 
     Raises ValueError if the object cannot be pickled.
     """
@@ -90,7 +92,7 @@ def packed(
 class Parcel:
     """A pickle to send, and the layout of the shared memory with its large arrays, if any.
 
-    The caller has the arena, and frees it; descriptors travel next to the parcel.
+    Freeing: the caller owns the arena and frees it. Descriptors are sent separately.
     """
 
     content: bytes
@@ -110,9 +112,9 @@ class Parcel:
         return cls(content, arena.describe(), arena)
 
     def opened(self, files: Iterator[int]) -> Any:
-        """Return the unpickled object; takes the next descriptor if the parcel has a layout.
+        """Return the unpickled object; if the parcel has a layout, take the next descriptor.
 
-        Large arrays stay in shared memory, and are read-only: other processes read them, too.
+        Large arrays are read-only views of the shared memory, because other processes read them.
         """
         buffers: list[memoryview] = []
         if self.layout is not None:
@@ -163,7 +165,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_everywhere(name: str) -> bool:
-    """Whether members of the crew import the same module: it is ours, Python's, or installed."""
+    """Whether members of the crew import the same module: ours, Python's, or an installed one."""
     top = name.partition(".")[0]
     if _is_ours(name) or top in sys.stdlib_module_names:
         return True
@@ -178,7 +180,7 @@ def _installed() -> tuple[str, ...]:
 
 
 def forget_packing() -> None:
-    """Reset the lock and the list of modules in a forked child, whose only thread calls this."""
+    """Reset the lock and the list of modules in a forked child; its only thread calls this."""
     global _lock
     _lock = threading.RLock()  # the old one may be taken by a thread that the child lacks
     if _entered:

@@ -1,12 +1,12 @@
-"""Workers on a virtual clock, one at a time: the loop's wishes are events in a queue.
+"""Workers on a virtual clock, one at a time: their loops' requests become events in a queue.
 
-A worker's loop runs until it wishes to sleep or to wait. A sleep is an event at a later time;
-`hogshare.runtimes.virtual_waits` has the waits, and `hogshare.runtimes.deliveries` the mail to a
-master and between homes.
+A worker's loop runs until it requests a sleep or a wait. A sleep becomes an event at a later time.
+`hogshare.runtimes.virtual_waits` handles the waits, and `hogshare.runtimes.deliveries` the mail to
+a master and between homes.
 
-Events are ordered by time, then by kind: workers that come and go, the watch function, messages
-that arrive, blocks that end, the master, polls of barriers; then by worker. So a run repeats bit
-for bit. The calling thread does everything: nothing is shared, and the arrays are ordinary.
+Events are ordered (1) by time; (2) by kind: workers that come and go, the watch function, messages
+that arrive, blocks that end, the master, polls of barriers; (3) by worker. So a run repeats bit for
+bit. The calling thread does everything: nothing is shared, and the arrays are ordinary.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from hogshare.runtimes.virtual_waits import Parking
 from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.simulator import SimulationError, Simulator
 
-# kinds of events, in their order at one time
+# kinds of events, in the order in which events at the same time happen
 COME, GO, DEATH, WATCH, ARRIVE, ON, MASTER, POLL = range(8)
 CHURN = {JOIN: COME, LEAVE: GO, DIE: DEATH}
 VAIN_POLLS = 100_000  # failed polls in a row, with no other event to come: no worker will pass
-PATIENCE_POLLS = 1000  # of a user's barrier that lets no worker pass while none computes
+PATIENCE_POLLS = 1000  # polls of a user's barrier that lets no worker pass while no worker computes
 NS = 1e9
 LATEST = 9e9  # virtual seconds: the clock has 64 bits of nanoseconds
 
@@ -64,16 +64,16 @@ class Virtual(Runtime):
         return {"simulator": self.simulator.to_dict()}
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
-        """Refuse a barrier that does not fit, and compute the cost of polling it."""
+        """Refuse a barrier that does not fit, and set the cost of a poll of the barrier."""
         self.simulator.check(barrier, n_workers)
         self.poll_cost = self.simulator.cost_of_poll(barrier, n_workers)
 
     def counts_mail(self, session: Session) -> bool:
-        """Whether the runtime models the messages: if all workers read one model, without homes."""
+        """Whether the runtime counts the messages itself: True unless workers have homes."""
         return session.homes is None
 
     def parts(self, plane: Plane) -> int:
-        """Return the number of moments of reading the one vector; 0 if the plane has none."""
+        """Return the number of moments that reading the lock-free vector takes; else 0."""
         return self.simulator.parts_of(plane.is_lock_free)
 
     def run(
@@ -94,7 +94,7 @@ class Virtual(Runtime):
 class Simulation:
     """One run's queue of events, and the handler of each kind.
 
-    poll_cost : control messages of one poll of the barrier, and seconds until it is answered
+    poll_cost : number of control messages of one poll of the barrier, and seconds until the answer
     """
 
     def __init__(
@@ -111,20 +111,20 @@ class Simulation:
         self._monitor = Monitor(session)
         self._queue: list[tuple[float, int, int]] = []
         self._to_come = 0  # events besides polls and watches
-        self._joins = 0  # those of them that are workers' arrivals
+        self._joins = 0  # workers' arrivals among these events
         self._loops: dict[int, Generator[Wish, Any, None]] = {}
-        self._asleep: dict[int, float] = {}  # since when
-        self._sending: dict[int, float] = {}  # seconds of writing, before an update is sent
-        self._lost: set[int] = set()  # asleep for ever: their message never arrives
+        self._asleep: dict[int, float] = {}  # sleeping worker -> time when its sleep began
+        self._sending: dict[int, float] = {}  # worker -> seconds of writing, before it sends
+        self._lost: set[int] = set()  # workers asleep for ever: their message never arrives
         self._leaving: set[int] = set()
         self._vain_polls = 0
-        self._table_before: Any = None  # at the last call of all workers because no event was left
+        self._table_before: Any = None  # at the last call of all workers for lack of events
         self._is_stopping = False
         self._times_shown = 0
-        self._line_free = 0.0  # when the model's end is free for the next message
+        self._line_free = 0.0  # time when the model's end of the links is free for the next message
         self._poll_messages, self._retry_seconds = poll_cost
         poll = self._poll_seconds()
-        # each poll of a user's barrier is an event, so its interval scales the patience
+        # each poll of a user's barrier is an event, so the patience depends on the poll interval
         session.patience_ns = max(STUCK_NS, round(PATIENCE_POLLS * poll * NS))
         self._parking = Parking(session, poll, self._push_of(POLL), self._count_polls)
         self._master: VirtualMaster | None = None
@@ -141,7 +141,7 @@ class Simulation:
             values = session.rows.data.size / max(1, len(session.rows.y)) * plan.block_rows
             pairs = math.ceil(values) * settings.n_columns * (itemsize + 4)
         self._model_bytes = message_bytes(size * itemsize, settings.n_columns)
-        # an average block's values with their places, or the vector, if that is shorter
+        # an average block's values with their places, or the whole vector if it is shorter
         self._update_bytes = message_bytes(int(min(size * itemsize, pairs)), settings.n_columns)
 
     def _poll_seconds(self) -> float:
@@ -161,7 +161,7 @@ class Simulation:
     def to_the_end(self) -> None:
         """Run until every loop has ended, or the time is over.
 
-        Raises SimulationError if workers wait, and no event can end their waits.
+        Raises SimulationError if workers wait and no event can end a wait.
         """
         session, limit = self.session, self.simulator.seconds
         session.clock, session.began = lambda: round(self.now * NS), 0
@@ -190,7 +190,7 @@ class Simulation:
                 self.notes.append(self._deadlock())
                 self._stop_at(limit)
         for row in self._table:
-            repair.refuse(row)  # a worker that has not come
+            repair.refuse(row)  # a worker that has not joined yet
         if self._master is not None and not (self.reached_limit and self._master.is_writing):
             self._master.serve()  # applies the remainder of a sum
         self.hook.poll()
@@ -221,7 +221,7 @@ class Simulation:
         return event
 
     def _is_void(self, seconds: float, kind: int, worker: int) -> bool:
-        """Whether an event's worker has gone on without it; then no time passes either."""
+        """Whether an event is obsolete as its worker has gone on; then no time passes either."""
         if kind == ON:
             return worker not in self._asleep
         if kind == POLL:
@@ -289,7 +289,7 @@ class Simulation:
             self._push(self.now, ON, me)
 
     def _call_everybody(self) -> bool:
-        """Let all waiting workers poll once more, as no event is left; False if they just have."""
+        """Make all waiting workers poll, as no event is left; False if they have just polled."""
         table = self._table.tobytes()
         if table == self._table_before:
             return False
@@ -324,7 +324,7 @@ class Simulation:
     # -- a worker's loop
 
     def _advance(self, me: int, reply: Any) -> None:
-        """Let a worker's loop run until it sleeps, waits or ends."""
+        """Run a worker's loop until it sleeps, waits or ends."""
         loop = self._loops[me]
         try:
             while True:
@@ -353,7 +353,7 @@ class Simulation:
         self._notice(me)
 
     def _see_to_pause(self) -> None:
-        """Note a worker's pause: if all pause, apply the remainder of a sum, evaluate the model."""
+        """If all workers pause, apply an incomplete sum of the master, and evaluate the model."""
         master = self._master
         if master is not None and not master.is_writing and self.session.word(layout.GATHERED):
             master.serve()
@@ -380,7 +380,7 @@ class Simulation:
             seconds *= sim.slowness[me]
         self._parking.passes(me)
         down = 0.0
-        if self.session.homes is None:  # otherwise the model is at the worker
+        if self.session.homes is None:  # with homes, the model is at the worker
             self.traffic.add("model", MODEL, me, self._model_bytes)
             down = self._transfer(sim.network.down(me), self._model_bytes)
         self._sending[me] = write
@@ -389,7 +389,7 @@ class Simulation:
         self._push(self.now + (self._retry_seconds + down + read + seconds + late), ON, me)
 
     def _transfer(self, link: Link, n_bytes: int) -> float:
-        """Seconds until a message sent now arrives; all messages share the model's end."""
+        """Return the seconds until a message sent now arrives; messages share the model's end."""
         ceiling = self.simulator.network.ceiling
         if ceiling == math.inf or not link.delivers:
             return link.seconds(n_bytes)
@@ -445,7 +445,7 @@ class Simulation:
         return bool(self._table[me, layout.T_BLOCK] == layout.NO_BLOCK)
 
     def _let_go(self, me: int) -> None:
-        """Let a worker leave as soon as its present block is done."""
+        """Make a worker leave as soon as its present block is done."""
         self._leaving.add(me)
         if me in self._parking.since and self._has_no_block(me):
             self._stop_waiting(me)
@@ -466,7 +466,7 @@ class Simulation:
             self._table[me, layout.T_WAITING] += round(waited * NS)
 
     def _die(self, me: int) -> None:
-        """Let a worker die: its unpushed step is lost, and others do its block."""
+        """Make a worker die: its unpushed step is lost, and other workers compute its block."""
         self._loops.pop(me).close()
         self._stop_waiting(me)
         self._asleep.pop(me, None)

@@ -1,20 +1,22 @@
 """The waiting workers of a simulated run, and the events that wake them.
 
-A waiting worker is *parked* under the reason for its wait. It is *called* (a poll of its is put
-into the queue) when that reason may have gone:
+A waiting worker is *parked* under the reason for its wait. It is *called* (the queue gets an event
+at which the worker polls) when this reason may no longer hold. A worker that waits for
 
-- a barrier on all clocks (BSP, SSP, fraction): workers are stored in bins by their own clock, and
-  counts decide which clocks pass, so no poll fails;
-- the same barrier with groups: members are polled one by one after each quantum;
-- throttled release: after a release, or when fewer workers are left;
-- a sampled barrier, or one of the user's: at the worker's next poll;
-- an ordered run: when the section is the worker's own, or a round is over;
-- the master: when it has taken the worker's message;
-- a plane of the user's: when its condition is true after another worker's quantum, or its time is
-  over;
-- a block to claim, the caller, or a repair of sums after a death: when one of `WORDS` has changed.
+- a barrier on all clocks (BSP, SSP, fraction) is called when it can pass, so no poll fails: workers
+  are stored in bins by their own clock, and counts decide which clocks pass;
+- the same barrier with groups is called when it can pass: each such worker is tested after each
+  quantum;
+- a throttled release is called after a release, or when fewer workers are left;
+- a sampled barrier, or the user's barrier, is called at its next poll;
+- its section of an ordered run is called when the section is its own, or a round is over;
+- the master is called when the master has taken its message;
+- a condition of the user's plane is called when the condition is true after another worker's
+  quantum, or the time is over;
+- a block, the caller, or a repair of sums after a death is called when one of `WORDS` has changed.
 
-If the barrier has a poll interval, a worker polls at whole multiples of it after its arrival.
+If the barrier has a poll interval, a worker polls at whole multiples of the interval after its
+arrival.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from hogshare.kernels.schedule import barrier_codes
 from hogshare.kernels.schedule.barrier_codes import enough, within
 from hogshare.shm.table import IN_RUN
 
-# an idle worker may find something to do only after one of these words has changed
+# an idle worker can have something to do only after one of these words has changed
 WORDS = (
     *(layout.EPOCHS, layout.READY, layout.RETURNED, layout.LIMIT, layout.STOP),
     *(layout.REPAIR_WANTED, layout.SUMMER, layout.REPAIRED),
@@ -42,9 +44,10 @@ ABSENT = -1  # in place of a clock
 class Parking:
     """Waiting workers, by the reason for their wait.
 
-    poll : virtual seconds between two polls of the barrier; 0: at the moment when it lets pass
-    push : ``push(seconds, worker)`` puts a poll into the queue
-    count_polls : ``count_polls(worker, n)`` is called for every n polls of the barrier
+    poll : virtual seconds between two polls of the barrier; 0: a worker polls when the barrier lets
+        it pass
+    push : ``push(seconds, worker)`` adds an event to the queue: a poll of this worker
+    count_polls : ``count_polls(worker, n)`` is called when a worker has polled the barrier n times
     """
 
     def __init__(
@@ -60,20 +63,20 @@ class Parking:
         self._table, self._control = session.schedule.table, session.schedule.control
         self._poll, self._push, self._count_polls = poll, push, count_polls
         self._clocks = LeastClock(self._table)
-        self._due: dict[int, float] = {}  # a parked worker's next poll; other queued ones are void
+        self._due: dict[int, float] = {}  # a parked worker's next poll; others are void
         self._bins: dict[int, list[int]] = {}
         self._at_release: set[int] = set()
         self._polled: set[int] = set()
         self._for_master: set[int] = set()
-        self._parked: dict[int, Callable[[], bool]] = {}  # at a plane, until this returns True
+        self._parked: dict[int, Callable[[], bool]] = {}  # at a plane until this is True
         self._idle: set[int] = set()
-        self._has_polled: set[int] = set()  # at the barrier, since their last block
+        self._has_polled: set[int] = set()  # workers that have polled since their last block
         self._section = -1
         self._released = (0, 0)
         self._words = self._poll_words()
         lag = plan.barrier == barrier_codes.LAG
         groups = self._table[:, layout.T_GROUP]
-        self._grouped: set[int] = set()  # at a barrier on the clocks of their own group
+        self._grouped: set[int] = set()  # workers at a barrier on the clocks of their group
         self._has_groups = bool((groups != groups[0]).any())
         self._by_clock = lag and plan.sample == barrier_codes.EVERYBODY
         self._throttled = plan.barrier == barrier_codes.THROTTLED
@@ -106,7 +109,7 @@ class Parking:
             self._idle.add(me)
 
     def wait_at_plane(self, me: int, now: float, wish: PlaneWait) -> None:
-        """Park a worker that a plane has wait."""
+        """Park a worker that waits because its plane has yielded a wait."""
         self.since[me] = now
         self._parked[me] = wish.is_met
         if wish.seconds is not None:
@@ -126,7 +129,7 @@ class Parking:
         return waited
 
     def _places(self) -> tuple[set[int], ...]:
-        """Return the sets that store parked workers without a clock or a condition."""
+        """Return the sets of parked workers that are stored without a clock or a condition."""
         return self._polled, self._at_release, self._grouped, self._for_master, self._idle
 
     def is_due(self, me: int, now: float) -> bool:
@@ -149,13 +152,13 @@ class Parking:
         return False
 
     def passes(self, me: int) -> None:
-        """Count the poll of a worker that begins a block, unless it has been counted."""
+        """Count the barrier poll of a worker that begins a block, unless it has been counted."""
         if me in self._has_polled:
             self._has_polled.remove(me)
         elif self._plan.barrier != barrier_codes.FREE and self._table[me, layout.T_BLOCKS]:
             self._count_polls(me, 1)
 
-    # -- all
+    # -- all workers
 
     def notice(self, me: int, now: float) -> None:
         """Call the workers whose wait may be over after worker `me`'s quantum."""
@@ -180,14 +183,14 @@ class Parking:
             self._call_section(me, now)
 
     def mail_is_taken(self, me: int, now: float) -> None:
-        """The master has taken a worker's message."""
+        """Note that the master has taken a worker's message."""
         if self._plan.ordered:
             self._call(self._session.word(layout.SECTION) % len(self._table), now)
         elif me in self._for_master:
             self._call(me, now)
 
     def call_everybody(self, now: float) -> None:
-        """Have all waiting workers poll now, whatever the reason for their wait."""
+        """Make all waiting workers poll now, whatever the reason for their wait."""
         for me in sorted(self.since):
             self._poll_at(now, me)
 
@@ -206,7 +209,7 @@ class Parking:
         return not (me in self._idle or me in self._for_master or me in self._parked)
 
     def _must_poll_rounds(self) -> bool:
-        """Whether all must go on at once: the run is over, or sums are to be repaired."""
+        """Whether all workers must go on now: the run is over, or sums must be repaired."""
         return self._session.word(layout.STOP) != layout.RUNNING or self._repairs()
 
     def _repairs(self) -> bool:
@@ -224,7 +227,7 @@ class Parking:
             self._call(other, now)
 
     def _call(self, me: int, now: float) -> None:
-        """Have a parked worker poll: now, or at its next poll of the barrier."""
+        """Make a parked worker poll: now, or at its next poll of the barrier."""
         if me not in self.since or (me in self._parked and not self._must_poll_rounds()):
             return
         when = now
@@ -245,7 +248,7 @@ class Parking:
     def _call_section(self, me: int, now: float) -> None:
         """Call the worker that owns the section, and all workers when a round is over.
 
-        A worker whose poll of its own section has just failed waits until others have computed.
+        If the owner's poll has just failed, it waits until other workers have computed.
         """
         n = len(self._table)
         section, before = self._session.word(layout.SECTION), self._section
@@ -256,7 +259,7 @@ class Parking:
             self._call(section % n, now)
 
     def _is_unanswered(self, me: int) -> bool:
-        """Whether a master has yet to take a message of the worker's."""
+        """Whether the master has not taken all of the worker's messages yet."""
         if not self._session.has_master:
             return False
         counters = self._session.mail.box.counters[me]
@@ -266,7 +269,7 @@ class Parking:
 class LeastClock:
     """Number of the run's workers at each clock, and the least clock: O(1) for each block.
 
-    table : ndarray of shape (n_workers, layout.N_TABLE), int64; the progress table, of which
+    table : ndarray of shape (n_workers, layout.N_TABLE), int64; the progress table. Each call of
         `update` reads one row
     """
 
@@ -300,7 +303,7 @@ class LeastClock:
         return True
 
     def lets_pass(self, clock: int, staleness: int, share: float) -> bool:
-        """Whether enough other workers are near enough for one that waits at this clock."""
+        """Whether enough other workers are near enough for a worker that waits at this clock."""
         if not self.in_run or within(clock, self.least, staleness):
             return True
         if share == 1.0:
