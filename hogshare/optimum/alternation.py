@@ -1,10 +1,12 @@
 """Weighted least squares over all pairs of users and items, by alternating between the two kinds.
 
-The target is 1 for a pair that has met and 0 for any other; a pair that has met weighs more. With
-the items' lines fixed, each user's line is a ridge regression of its own, and with the users' lines
-fixed, each item's is. A sweep solves all users, then all items.
+The target is 1 for a pair that has met and 0 for any other pair; a pair that has met weighs more.
+With the items' factors fixed, each user's factors are the solution of a separate ridge regression,
+and vice versa. A sweep solves all users, then all items. (In the code a "line" is the factors and
+the bias of a user or an item.)
 
-Writers: each call of a sweep writes the lines of its own rows; no other call reads those meanwhile.
+Writers: each call of a sweep writes the lines of its own rows. Readers: no other call reads these
+lines meanwhile. Freeing: the lines end with their `Alternation`.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from hogshare.kernels.ratings import alternation_sweeps
 from hogshare.kernels.rows.shared_passes import Each
 from hogshare.system import memory
 
-CONJUGATE_STEPS = 3  # of a row in a sweep; they begin where the last sweep ended
-FIRST_SIZE = 0.1  # length of the drawn lines
+CONJUGATE_STEPS = 3  # steps for a row in a sweep; they begin at the last sweep's result
+FIRST_SIZE = 0.1  # length of the drawn factors of an item
 PARTS = 8  # calls of each thread in half a sweep: no thread waits long for the others
-ROW_PAIRS = 16  # a row's own cost, in pairs, about
+ROW_PAIRS = 16  # the time of a row without pairs, counted in pairs, about
 GRAM_ROWS = 2048  # rows whose products are summed in one call
-COPIES = 3  # arrays of the lines' size at one time: the lines, their designs, those in float64
+COPIES = 3  # arrays of the lines' size at one time: the lines, their designs, a float64 copy
 
 
 class Penalty(NamedTuple):
@@ -36,7 +38,7 @@ class Penalty(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Each row's met partners as CSR, with their weights beyond that of an unmet pair."""
+    """Each row's met partners as CSR, with their weights beyond the weight of an unmet pair."""
 
     begins: np.ndarray
     others: np.ndarray
@@ -44,31 +46,32 @@ class Met(NamedTuple):
 
 
 class Alternation:
-    """Lines of users and of items, and sweeps over them.
+    """Factors of users and of items, and sweeps that improve them.
 
     The objective is::
 
         sum over all pairs of weight (target - b_u - c_i - p_u . q_i)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    with target 1 and weight ``1 + extra`` where a pair has met, target 0 and weight 1 where not.
+    A pair that has met has target 1 and weight ``1 + extra``. Any other pair has target 0 and
+    weight 1.
 
     Parameters
     ----------
     extras : csr_array of shape (n_users, n_items)
-        In canonical order; all at least 0.
+        The extra weights, in canonical order; all at least 0.
     n_factors : int
     biases : bool
-        Whether lines end with a bias.
+        Whether users and items have a bias, at the end of their factors.
     penalty : Penalty
     seed : int
-        Of the items' first factors; users begin at zero and are solved first.
+        Seed for the items' first factors; users begin at zero and are solved first.
     dtype : dtype, default=float32
     each : callable, default=map
-        ``each(function, parts)`` returns the function's result for each part, in their order, from
-        any threads.
+        ``each(function, parts)`` returns the function's result for each part, in the order of
+        `parts`; it may use threads.
     n_threads : int
-        Determines into how many parts the rows are cut.
+        Number of threads, which determines the number of parts of the rows.
 
     Attributes
     ----------
@@ -77,11 +80,11 @@ class Alternation:
     Notes
     -----
     Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets";
-    rows by warm-started conjugate gradients as in Takacs, Pilaszy and Tikk 2011. Departures:
-    biases, and weights that may differ only for pairs that have met.
+    rows are solved by warm-started conjugate gradients as in Takacs, Pilaszy and Tikk 2011.
+    Departures: biases, and weights that may differ only for pairs that have met.
 
-    Each row is solved by itself, and sums over all rows are one product: the bits do not depend on
-    the threads.
+    Each row is solved separately, and a sum over all rows is one product, so the bits do not depend
+    on the threads.
 
     Examples
     --------
@@ -124,7 +127,7 @@ class Alternation:
         self.lines[1][:, :n_factors] = drawn
 
     def sweep(self, steps: int = CONJUGATE_STEPS) -> None:
-        """Solve all users' lines, then all items'.
+        """Solve the factors of all users, then of all items.
 
         steps : the most steps of conjugate gradients for each row
         """
@@ -132,7 +135,7 @@ class Alternation:
         self.solve(1, steps)
 
     def solve(self, kind: int, steps: int = CONJUGATE_STEPS) -> None:
-        """Solve all lines of one kind, 0 of users or 1 of items."""
+        """Solve the factors of all users (`kind` 0) or of all items (`kind` 1)."""
         designs, offsets, gram, base = self._equations(self.lines[1 - kind])
         met = self._met[kind]
 
@@ -148,7 +151,7 @@ class Alternation:
         """Return the objective divided by the number of pairs that have met."""
         users, items = self.lines
         ends = [self._extended(users, 0), self._extended(items, 1)]
-        # over all pairs the squared predictions sum to that of a product of two small matrices
+        # the squared predictions of all pairs sum to the sum over a product of two small matrices
         grams = [one.T.astype(np.float64) @ one.astype(np.float64) for one in ends]
         total = float((grams[0] * grams[1]).sum())
         met = self._met[0]
@@ -164,14 +167,14 @@ class Alternation:
         return 0.5 * total / max(1, len(met.others))
 
     def _equations(self, others: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the rows' equations, given the others: designs, offsets, matrix, right side."""
+        """Return the rows' equations with the others fixed: designs, offsets, matrix, vector."""
         designs, offsets = others, np.zeros(len(others), self.dtype)
         if self.biases:
             offsets[:] = others[:, -1]
             designs = others.copy()
             designs[:, -1] = 1.0
         sums = np.zeros((self.width + 1, self.width))
-        # parts of a fixed size, or the bits would depend on the number of threads
+        # parts of a fixed size, because the bits must not depend on the number of threads
         parts = [(k, min(k + GRAM_ROWS, len(others))) for k in range(0, len(others), GRAM_ROWS)]
         for part in self._each(lambda rows: self._products(designs, offsets, rows), parts):
             sums += part
@@ -181,13 +184,13 @@ class Alternation:
     def _products(
         self, designs: np.ndarray, offsets: np.ndarray, rows: tuple[int, int]
     ) -> np.ndarray:
-        """Sum the outer products of some designs, and in the last line those with their offsets."""
+        """Sum the outer products of some designs; the last line has their products with offsets."""
         sums = np.zeros((self.width + 1, self.width), self.dtype)
         alternation_sweeps.add_products(designs, offsets, rows[0], rows[1], sums)
         return sums
 
     def _extended(self, lines: np.ndarray, kind: int) -> np.ndarray:
-        """Return lines whose products are predictions: each bias is multiplied by a 1."""
+        """Return lines whose products are predictions: each bias gets a partner 1."""
         if not self.biases:
             return lines
         ones = np.ones((len(lines), 1), self.dtype)
@@ -199,20 +202,21 @@ class Alternation:
 def usual_penalty(counts: tuple[np.ndarray, np.ndarray], confidence: float) -> float:
     """Return a penalty on factors that suits most sets of pairs.
 
-    The largest singular value of as many ones at random places is about the root of the mean number
-    in a row plus the root of the mean number in a column, each counted as often as it is met (as in
-    `hogshare.problems.FactorisationProblem.noise_edge`). Below that value, factors explain chance.
-    But a pair that has met pulls `1 + confidence` times as hard, and the edge of those pulls is as
-    many times as large. The penalty is the geometric mean of the two edges. Of 0.1, 0.5, 0.7, 1,
-    1.2 and 1.4 times this penalty, 1 gave the best recall at 20, or one within 6 % of the best, on
-    three sets of 90,000 to 160,000 pairs.
+    Consider as many ones at random places. Their largest singular value is about the root of the
+    mean number in a row plus the root of the mean number in a column, where both means count each
+    row and column once per pair (as in `hogshare.problems.FactorisationProblem.noise_edge`). With a
+    penalty below this value, this edge, factors explain chance. But a pair that has met pulls ``1 +
+    confidence`` times as hard, and for such pulls the edge is as many times as large. The penalty
+    is the geometric mean of the two edges. Of 0.1, 0.5, 0.7, 1, 1.2 and 1.4 times this penalty, 1
+    gave the best recall at 20, or a recall within 6 % of the best, on three sets of 90,000 to
+    160,000 pairs.
 
     Parameters
     ----------
     counts : (ndarray, ndarray)
-        Pairs of each user, and of each item.
+        Number of pairs of each user, and of each item.
     confidence : float
-        Mean weight of a pair that has met beyond that of an unmet pair.
+        Mean weight of a pair that has met, less the weight of an unmet pair.
     """
     n = float(counts[0].sum())
     met = sum(math.sqrt(float(np.square(part, dtype=np.float64).sum()) / n) for part in counts)
@@ -225,7 +229,7 @@ def _met_of(extras: sp.csr_array, dtype: np.dtype) -> Met:
 
 
 def _cut(begins: np.ndarray, n_parts: int) -> list[np.ndarray]:
-    """Return the first row and the end of parts that cost about the same."""
+    """Return the first row and the end of each part; all parts take about the same time."""
     n_rows = len(begins) - 1
     costs = begins + ROW_PAIRS * np.arange(n_rows + 1)
     ends = np.searchsorted(costs, np.linspace(0, costs[-1], n_parts + 1))

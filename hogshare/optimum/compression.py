@@ -1,10 +1,10 @@
-"""Least squares on very many rows of all processes, by as many equivalent rows as columns.
+"""Least squares on the rows of all processes, reduced to as many equivalent rows as columns.
 
-With ``A = [X - mean, y - mean]``, weighted, and ``A = Q R``, ``|A v| = |R v|`` for any coefficients
-``v``. R has as many rows as columns and is computed block by block of rows. The R of several
-processes, stacked, have a factor R that represents all rows (Demmel, Grigori, Hoemmen and Langou
-2012, Communication-optimal parallel and sequential QR). So nothing is squared on the way, unlike in
-``X.T @ X``, and no row travels.
+Let ``A = [X - mean, y - mean]``, weighted, and ``A = Q R``. Then ``|A v| = |R v|`` for any
+coefficients ``v``. R has as many rows as columns and is computed from one block of rows after
+another. The R of several processes, stacked, have a factor R that represents all rows (Demmel,
+Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR). So no condition
+number is squared, unlike in ``X.T @ X``, and no row travels.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 from hogshare.optimum.part_sums import PartSums
 
-MOST_FEATURES = 2000  # for which factors are computed
-BLOCK_ROWS = 4  # rows of a block for each column
+MOST_FEATURES = 2000  # most features for which R is computed
+BLOCK_ROWS = 4  # rows of a block, per column
 
 
 class WeightedMeans(NamedTuple):
@@ -30,7 +30,7 @@ class WeightedMeans(NamedTuple):
 
 
 class CompressedRows(NamedTuple):
-    """Few rows with the same squares as many rows whose means are subtracted."""
+    """Few rows with the same sums of squares as many rows whose means are subtracted."""
 
     X: np.ndarray
     y: np.ndarray
@@ -38,13 +38,13 @@ class CompressedRows(NamedTuple):
 
 
 def sums_of(X: Any, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Sum the weights, the weighted features and the weighted targets, end to end."""
+    """Return the sums of weights, weighted features and weighted targets, concatenated."""
     w = weight.astype(np.float64)
     return np.concatenate([[w.sum()], np.ravel(X.T @ w), y.T @ w])
 
 
 def moments_of(sums: np.ndarray, n_features: int, fit_intercept: bool) -> WeightedMeans:
-    """Return the weight and means of rows with these sums; zero means without an intercept."""
+    """Return weight and means of the rows with these sums; means are zero without an intercept."""
     means = sums[1:] / sums[0] if fit_intercept else np.zeros(len(sums) - 1)
     return WeightedMeans(float(sums[0]), means[:n_features], means[n_features:])
 
@@ -52,7 +52,7 @@ def moments_of(sums: np.ndarray, n_features: int, fit_intercept: bool) -> Weight
 def triangle_of_rows(
     X: Any, y: np.ndarray, weight: np.ndarray, moments: WeightedMeans
 ) -> np.ndarray:
-    """Return R of a part of the rows."""
+    """Return the factor R of a part of the rows."""
     width = X.shape[1] + y.shape[1]
     root, step = np.sqrt(weight.astype(np.float64))[:, None], BLOCK_ROWS * width
     triangle = np.zeros((0, width))
@@ -65,12 +65,12 @@ def triangle_of_rows(
 
 
 def united(*triangles: np.ndarray) -> np.ndarray:
-    """Return R of all rows that some triangles represent."""
+    """Return the factor R of all rows that some triangles represent."""
     return triangle_of(np.vstack(triangles))
 
 
 def condensed_from(triangle: np.ndarray, moments: WeightedMeans) -> CompressedRows:
-    """Return equivalent rows from the R of all rows."""
+    """Return equivalent rows from the factor R of all rows."""
     n_features = len(moments.x_mean)
     return CompressedRows(triangle[:, :n_features], triangle[:, n_features:], moments)
 
@@ -78,10 +78,10 @@ def condensed_from(triangle: np.ndarray, moments: WeightedMeans) -> CompressedRo
 def condensed(
     X: Any, y: np.ndarray, weight: np.ndarray, fit_intercept: bool, processes: PartSums
 ) -> CompressedRows:
-    """Return rows that are equivalent to those of all processes.
+    """Return rows that are equivalent to the rows of all processes; all must call this.
 
-    X, y : rows and targets of this process, of shape (n_rows, n_targets)
-    weight : must not all be zero
+    X, y : rows of this process, and targets of shape (n_rows, n_targets)
+    weight : weights of the rows, which must not all be zero
     """
     moments = moments_of(processes.added(sums_of(X, y, weight)), X.shape[1], fit_intercept)
     own = triangle_of_rows(X, y, weight, moments)
@@ -89,7 +89,7 @@ def condensed(
 
 
 def triangle_of(A: np.ndarray) -> np.ndarray:
-    """Return R of ``A = Q R``: at most as many rows as columns."""
+    """Return R of ``A = Q R``, with at most as many rows as columns."""
     (R,) = scipy.linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)
     found: np.ndarray = R[: min(A.shape)]
     return found

@@ -1,11 +1,11 @@
 """Ridge by conjugate gradients on the normal equations, each coefficient in its own unit.
 
 scikit-learn's 'sparse_cg' ends when the residual of ``(X'X + alpha I) w = X'y`` is small in the
-Euclidean norm. A column in large units makes up nearly all of that norm: the method then ends after
-one step, before any other column is fitted. With coefficients counted in ``1 / sqrt(diagonal)``
-every component of the residual has the same unit. (This is the diagonal, or Jacobi,
-preconditioner, and convergence is checked in its norm.) The final decision is the criterion of the
-workers' fits, evaluated at the model.
+Euclidean norm. If a column has large units, it makes up nearly all of that norm: the method then
+ends after one step, before any other column is fitted. If coefficients are counted in units of ``1
+/ sqrt(diagonal)``, every component of the residual has the same unit. (This is the diagonal, or
+Jacobi, preconditioner, and convergence is checked in its norm.) The final decision is the criterion
+of the workers' fits, evaluated at the model.
 
 The products subtract the means of the columns, so sparse rows stay sparse.
 """
@@ -22,13 +22,13 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-CLOSER = 10.0  # factor by which the residual's bound is lowered after it was not enough
-ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
-IN_VAIN = 6  # bounds in a row that the residual already met: rounding allows no more
+CLOSER = 10.0  # divides the residual's bound after a solution was not good enough
+ROUNDING = 8 * np.finfo(np.float64).eps  # error of means and products in double precision
+IN_VAIN = 6  # bounds in a row that the residual has already met: rounding allows no progress
 
 
 def gradient_at(problem: RowProblem, model: Model) -> float:
-    """Return the largest gradient component in the features' units, for the tolerance."""
+    """Return the gradient's largest component in the features' units, to set the tolerance."""
     with errstate(all="ignore"):  # it is infinite or NaN if numbers are too large
         return Optimality(problem, model, with_gap=False).gradient()
 
@@ -37,8 +37,8 @@ def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: 
     """Return the ratio of a model's error to the tolerance: at most 1 if it is good enough.
 
     The gradient is compared with the gradient at zero. A few rows with large values or weights may
-    make up nearly all of that one: the ratio is then small as soon as they are fitted. So the
-    duality gap, in proportion to the objective, must be small too.
+    make up nearly all of the gradient at zero. The ratio is then small as soon as these rows are
+    fitted. So the duality gap, relative to the objective, must be small too.
 
     enough : largest accepted component of the gradient
     gap : accepted relative duality gap; infinite if it does not count
@@ -55,19 +55,19 @@ def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: 
 
 
 def rounding_of(problem: RowProblem, middle: float = 0.0) -> float:
-    """Return what rounding alone may leave of a gradient component, in its feature's unit.
+    """Return the part of a gradient component that may be rounding, in the feature's unit.
 
     If the target is the same number for all rows, or no feature is related to it, the gradient at
-    zero is rounding alone, and no method can reach a fraction of it.
+    zero is only rounding, and no method can reach a fraction of it.
 
-    middle : what has been subtracted from the targets
+    middle : number that has been subtracted from the targets
     """
     (weight, squares), *_ = problem.total(target_sums)
     return ROUNDING * math.hypot(math.sqrt(float(squares / weight)), middle)
 
 
 def target_sums(problem: RowProblem) -> tuple[np.ndarray]:
-    """Sum the weights, and the weighted squares of the targets."""
+    """Return the sums of the weights and of the targets' weighted squares."""
     y, weight = problem.rows.y.astype(np.float64), problem.rows.weight.astype(np.float64)
     if not weight.size:
         return (np.array([float(len(y)), y @ y]),)
@@ -75,30 +75,30 @@ def target_sums(problem: RowProblem) -> tuple[np.ndarray]:
 
 
 class Products:
-    """Products of a part of the rows, weighted by their shares of the mean over all rows.
+    """Products with a part of the rows, weighted by their shares in the mean over all rows.
 
-    problem : of one column
+    problem : problem with one column
     n_all : number of all rows
     """
 
     def __init__(self, problem: RowProblem, n_all: int) -> None:
-        # converted once, or every product would do it
+        # converted once, because every product would convert it otherwise
         self.X = problem.doubles.matrix.astype(np.float64, copy=False)
         self.y = problem.rows.y.astype(np.float64)
         weight, n = problem.rows.weight, max(1, n_all)
         self.share = weight.astype(np.float64) / n if weight.size else np.full(len(self.y), 1.0 / n)
 
     def sums(self) -> list[np.ndarray]:
-        """Sum the weighted features, the weights, and the weighted targets."""
+        """Return the sums of the weighted features, the weights, and the weighted targets."""
         share, y = self.share, self.y
         return [self.X.T @ share, np.array([share.sum(), share @ y])]
 
     def with_targets(self, mean: np.ndarray, middle: float) -> list[np.ndarray]:
-        """Return the centred features times the centred targets."""
+        """Return the product of the centred features and the centred targets."""
         return self._with(self.share * (self.y - middle), mean)
 
     def product(self, mean: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
-        """Return the Gram matrix of the centred features times a vector."""
+        """Return the product of the centred features' Gram matrix and a vector."""
         return self._with(self.share * (self.X @ w - mean @ w), mean)
 
     def _with(self, slopes: np.ndarray, mean: np.ndarray) -> list[np.ndarray]:
@@ -108,10 +108,10 @@ class Products:
 def by_conjugate_gradients(
     problem: RowProblem, enough: float, gap: float, floor: float, start: Model, max_iter: int
 ) -> tuple[Model, int, float]:
-    """Solve a problem of one column with the squared error and l2.
+    """Solve a problem with one column, the squared error and l2.
 
-    enough, gap, floor : when the model is good enough; see `missed`
-    max_iter : the most iterations, each of which passes over the rows twice
+    enough, gap, floor : bounds at which the model is good enough; see `missed`
+    max_iter : the most iterations; each passes over the rows twice
 
     Returns
     -------

@@ -1,11 +1,11 @@
 """Full-batch methods that continue from a run's model until its own criterion is met.
 
-With few rows and unequal features, workers that take steps by single rows come no closer for
-hundreds of epochs. Methods that pass over all rows for each step are then the better tool. Every
-iterate is evaluated as the run's model was (`problems.linear.optimality`). The evaluation costs
-nothing extra: its gradient is the gradient that the next step needs. A fit ends only when the
-returned model, in its own precision, meets the criterion, when the iterations run out, or when
-rounding lets it come no closer; the result says which.
+With few rows and unequal features, workers with steps by single rows may make no progress for
+hundreds of epochs. A method that passes over all rows for each step is then better. Every iterate
+is evaluated in the same way as the run's model (`problems.linear.optimality`). The evaluation costs
+nothing extra, because the next step needs its gradient. A fit ends only in one of three cases,
+which the result states: (1) the returned model, in its own precision, meets the criterion; (2) the
+iterations run out; (3) rounding prevents further progress.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
 METHODS = ("lbfgs", "newton-cg", "newton-cholesky")
-# features times (columns + 1): up to this a step by factors costs as much as a few of lbfgs's
+# bound on features times (columns + 1): up to it a Cholesky step costs as much as a few lbfgs steps
 FEW = 300
-# values times columns: up to this a pass is short enough to take many of them for one step
+# bound on values times columns: up to it passes are short enough to spend many on one step
 MODEST = 2_000_000
 SUFFICIENT = 2.0**-11  # share of the predicted gain that a step must achieve (Armijo)
 HALVINGS = 30
 ROUNDING = 16  # units in the last place of the objective: smaller changes carry no information
-FLATTEST = 1e-2  # of the largest curvature: the least curvature that a coordinate counts with
-EVALUATIONS = 50  # in one line search of lbfgs
+FLATTEST = 1e-2  # least curvature that a coordinate counts with, as a share of the largest one
+EVALUATIONS = 50  # the most evaluations in one line search of lbfgs
 
 Heard = Callable[[int, float, Model], object]
 
@@ -50,8 +50,8 @@ class Finish:
     """The result of `finish`."""
 
     model: Model
-    iterations: dict[str, int]  # of each method that was used, by name
-    found: dict[str, Any]  # at the model: an entry of `Report.checks` without the epoch
+    iterations: dict[str, int]  # number of iterations of each used method, by name
+    found: dict[str, Any]  # checks at the model: an entry of `Report.checks` without the epoch
     converged: bool
     sentence: str  # the last check in plain English
 
@@ -62,18 +62,18 @@ class Point:
     Attributes
     ----------
     slopes : float64 array of the shape of `x`
-        The objective's slopes without the l1 part.
+        Gradient of the objective without its l1 part.
     gradient : float64 array of the shape of `x`
-        Of the objective; with l1 the steepest of its subgradients, which is zero at coefficients
-        that l1 fixes at zero.
+        Gradient of the objective. With l1 this is the steepest subgradient, which is zero at
+        coefficients that l1 fixes at zero.
     free : array of bool
-        Which coordinates are not fixed at zero.
+        Whether each coordinate is free: l1 does not fix it at zero.
     """
 
     def __init__(self, problem: RowProblem, x: np.ndarray, how: dict[str, Any]) -> None:
         features, dtype = problem.n_features, problem.dtype
         if len(x) > 1 and problem.l1 == 0.0:
-            # the softmax is the same for any shift of all columns; this one is penalised least
+            # shifting all columns does not change the softmax; this shift has the least penalty
             x = x - x.mean(axis=0)
         with errstate(over="ignore"):
             coef = np.ascontiguousarray(x[:, :features]).astype(dtype)
@@ -121,7 +121,7 @@ class FullBatchDescent:
 
     @property
     def goes_on(self) -> bool:
-        """Whether iterations are left and the criterion is not met."""
+        """Return whether iterations are left and the criterion is not met."""
         if self.done == self.limit:
             return False
         small = self.checks.criteria.get("gradient", np.inf)
@@ -158,7 +158,7 @@ def by_lbfgs(descent: FullBatchDescent) -> None:
     last = [(begin.copy(), current)]
 
     def point(scaled: np.ndarray) -> Point:
-        # SciPy calls `value`, then `heard` with the same point: do not evaluate it twice
+        # SciPy calls `value`, then `heard` at the same point, which must not be evaluated twice
         if not np.array_equal(scaled, last[0][0]):
             last[0] = scaled.copy(), descent.point(scaled.reshape(size.shape) * size)
         return last[0][1]
@@ -188,7 +188,7 @@ Step = Callable[[Curvature, Point], "np.ndarray | None"]
 
 
 def by_newton(descent: FullBatchDescent, step_at: Step, stops_at_zero: bool = False) -> None:
-    """Run Newton's method, halving steps until they gain (Nocedal and Wright 2006, 3.1).
+    """Run Newton's method; halve each step until it gains (Nocedal and Wright 2006, 3.1).
 
     With `stops_at_zero`, a coefficient that a step would take past zero becomes zero. The method
     also ends when no step gains.
@@ -199,7 +199,7 @@ def by_newton(descent: FullBatchDescent, step_at: Step, stops_at_zero: bool = Fa
         step = step_at(curvature, current)
         better = None if step is None else _better(descent, step, stops_at_zero)
         if better is None and stops_at_zero:
-            # so many coefficients became zero that what remained of the step led uphill
+            # so many coefficients became zero that the rest of the step led uphill
             scale = np.maximum(curvature.diagonal(), np.finfo(np.float64).tiny)
             better = _better(descent, -current.gradient / scale, stops_at_zero)
         if better is None:
@@ -218,7 +218,7 @@ def by_cholesky(descent: FullBatchDescent) -> None:
 
 
 def by_conjugate_gradients(descent: FullBatchDescent) -> None:
-    """Run Newton's method by products with the Hessian.
+    """Run Newton's method with products of the Hessian and vectors.
 
     With l1, steps move only the coefficients that l1 does not fix at zero, and a coefficient that
     a step would take past zero becomes zero (Schmidt, Fung and Rosales 2007, projected scaled
@@ -258,7 +258,7 @@ def _size(problem: RowProblem, x: np.ndarray) -> float:
 
 
 def _within_orthant(problem: RowProblem, current: Point, x: np.ndarray) -> np.ndarray:
-    """Set coefficients to zero that have passed zero, or have left it uphill."""
+    """Set coefficients to zero if they have passed zero, or if they have left zero uphill."""
     features = problem.n_features
     before = current.x[:, :features]
     orthant = np.where(before != 0.0, before, -current.gradient[:, :features])
@@ -278,9 +278,9 @@ STEPS: dict[str, Callable[[FullBatchDescent], None]] = {
 
 
 def method_for(problem: RowProblem, wish: str | None, few: int = FEW, modest: int = MODEST) -> str:
-    """Choose the method that suits a problem, unless `wish` is one of Newton's methods.
+    """Return the method that suits a problem, or `wish` if it is one of Newton's methods.
 
-    few, modest : replace `FEW` and `MODEST` when sums cost more than the passes that they are over
+    few, modest : bounds that replace `FEW` and `MODEST` when adding up costs more than the passes
     """
     if wish in METHODS and wish != "lbfgs":
         return wish
@@ -305,12 +305,12 @@ def finish(
     If `method` stalls before they are met, Newton's method by conjugate gradients takes the
     remaining iterations.
 
-    problem : with the log loss of one column or the multinomial loss
-    stop : only its gradient and gap criteria count
+    problem : problem with the log loss of one column or the multinomial loss
+    stop : criteria, of which only the gradient and the gap count
     method : one of `METHODS`; "lbfgs" is for penalties without l1
-    iterations : the most of all methods together
+    iterations : the most iterations of all methods together
     heard : called after each iteration with its number, the objective and the model
-    how : how passes over the rows are made; see `hogshare.problems.linear.optimality.Optimality`
+    how : settings of passes over the rows; see `hogshare.problems.linear.optimality.Optimality`
     """
     descent = FullBatchDescent(problem, model, stop, iterations, heard, how)
     counts: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Scores on the held-out rows of all parts, as in scikit-learn's estimators.
 
-A score is made of sums over all held-out rows: weighted accuracy, or weighted R squared. The
-kernels of one machine use the same formulas (`hogshare.kernels.rows.row_scores`).
+A score is computed from sums over all held-out rows: weighted accuracy, or weighted R squared. On
+one machine kernels use the same formulas (`hogshare.kernels.rows.row_scores`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from hogshare.problems.model import Model
 class Scores(NamedTuple):
     """The constants that convert sums over the held-out rows of all parts into scores.
 
-    weight : of these rows
-    spread : the weighted squares of their targets about the mean, for a regression
+    weight : total weight of these rows
+    spread : sum of the weighted squares of their targets' deviations from the mean, for a
+        regression
     """
 
     n_rows: float
@@ -53,15 +54,15 @@ class HeldOutPart:
         self.weights = weight.astype(np.float64) if weight.size else np.ones(len(self.y))
 
     def moments(self) -> np.ndarray:
-        """Return the number, the weight and the weighted targets of the rows."""
+        """Return the number of rows, their total weight, and the sum of their weighted targets."""
         return np.array([len(self.y), self.weights.sum(), self.weights @ self.y])
 
     def spread(self, mean: float) -> float:
-        """Sum the weighted squares of the targets about a mean."""
+        """Return the sum of the weighted squares of the targets' deviations from a mean."""
         return float(self.weights @ np.square(self.y - mean))
 
     def counts(self, model: Model) -> np.ndarray:
-        """Return the part's term of each column's sum: float64 of shape (n_columns,)."""
+        """Return this part's term in each column's sum: float64 of shape (n_columns,)."""
         problem, n = self.problem, self.problem.n_columns
         margins = np.empty(len(self.y) * n)
         w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype).reshape(-1)
@@ -70,7 +71,7 @@ class HeldOutPart:
         return np.asarray(self.weights @ self._of_rows(found))
 
     def _of_rows(self, predictions: np.ndarray) -> np.ndarray:
-        """Return each row's term in each column's sum, without its weight."""
+        """Return each row's term in each column's sum, before multiplication by its weight."""
         y, n = self.rows.y, predictions.shape[1]
         if self.problem.is_regression:
             return np.square(y[:, np.newaxis] - predictions)
@@ -82,10 +83,10 @@ class HeldOutPart:
 
 
 class HeldOut:
-    """The held-out rows of one of several processes, which scores models with the others.
+    """The held-out rows of one process; together, all processes score models.
 
     problem : a part of the rows, whose `totals` are sums over all processes
-    mask : bools of shape (n_rows,)
+    mask : bools of shape (n_rows,); True for held-out rows
     """
 
     def __init__(self, problem: Any, mask: np.ndarray) -> None:
@@ -95,6 +96,6 @@ class HeldOut:
         self._scores = Scores(n_rows, weight, float(spread[0]), problem.is_regression)
 
     def scores(self, model: Model) -> np.ndarray:
-        """Score every column: float64 of shape (n_columns,); all processes must call this."""
+        """Return each column's score, float64 of shape (n_columns,); all processes must call it."""
         (sums,) = self.problem.totals(self.part.counts(model))
         return self._scores.of(sums)

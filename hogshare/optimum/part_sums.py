@@ -11,10 +11,10 @@ import numpy as np
 
 
 class PartSums(Protocol):
-    """Processes that each have a part of the rows, and all make the same calls."""
+    """Processes that each have a part of the rows; all must make the same calls."""
 
     def added(self, numbers: Any) -> Any:
-        """Return the sum of all processes' arguments."""
+        """Return the sum of the arguments of all processes."""
 
     def of_each(self, array: np.ndarray) -> list[np.ndarray]:
-        """Return every process's argument."""
+        """Return the arguments of all processes."""
