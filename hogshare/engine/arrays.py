@@ -37,24 +37,24 @@ from hogshare.system import memory
 
 MAX_HISTORY = 100_000
 LARGEST_CURVATURE = 1e30  # with it an exchange averages, whatever the step
-BARRIERS = 1  # distinguishes the barriers' streams from others of the same seed
-OPEN_NUMBERS = 1 << 20  # of all open epochs, in eight megabytes
+BARRIERS = 1  # distinguishes the barriers' random streams from other streams of the same seed
+OPEN_NUMBERS = 1 << 20  # most numbers of all open epochs together: eight megabytes
 MAX_SNAPSHOT_BYTES = 2**31
 MAX_RECORDING_BYTES = 2**31
 
-MODEL_ARRAYS = ("w", "lag")  # they become a model
+MODEL_ARRAYS = ("w", "lag")  # arrays that become part of the model
 SMALL_MEMORY = 1 << 18  # bytes; clearing them takes a fraction of the time of making their arrays
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 def _padded(count: int, itemsize: int, spacing: int) -> int:
-    """Elements of a row such that the next worker's row begins on a multiple of `spacing` bytes."""
+    """Pad a row: the next worker's row then begins on a multiple of `spacing` bytes."""
     step = spacing // itemsize
     return -(-max(count, 1) // step) * step
 
 
 def shapes(c: Choices, settings: SessionSettings) -> Shapes:
-    """Names, shapes and dtypes of a run's arrays, except those of its rows."""
+    """List the names, shapes and dtypes of a run's arrays, except the arrays of its rows."""
     problem, plane, n_training = c.problem, c.plane, c.n_training
     plan, columns = settings.plan, settings.n_columns
     workers, own_workers = settings.n_workers, len(settings.world.local_workers)
@@ -150,10 +150,10 @@ def shapes(c: Choices, settings: SessionSettings) -> Shapes:
 def split_shapes(
     c: Choices, plan: dict[str, Any], own_workers: int, padded: int, spacing: int
 ) -> Shapes:
-    """Shapes of the rule's state, and of each worker's part of a split mini-batch.
+    """List the shapes of the rule's state, and of each worker's part of a split mini-batch.
 
-    With split mini-batches the run has one state. A part is a gradient, or the numbers that a
-    worker shows to its team.
+    With split mini-batches, the workers share one state. A part is the gradient of a worker's rows,
+    or the numbers that a worker shows to its team.
     """
     problem, split, rows = c.problem, plan["split"], plan["step_rows"]
     kind, n_teammates = problem.dtype.name, split if rows else 0
@@ -173,7 +173,10 @@ def split_shapes(
 
 
 def open_epochs(plan: dict[str, Any], columns: int) -> int:
-    """Epochs that may be open at once: two, or as many as fit where workers go on alone."""
+    """Return how many epochs may be open at once.
+
+    Two, or, if workers go on without waiting for each other, as many as fit `OPEN_NUMBERS`.
+    """
     if not plan["free"]:
         return 2
     most = OPEN_NUMBERS // (plan["n_blocks"] + 3 * columns + layout.WORD)
@@ -181,12 +184,12 @@ def open_epochs(plan: dict[str, Any], columns: int) -> int:
 
 
 def windows_of_one_share(problem: Problem, plan: dict[str, Any]) -> int:
-    """Places for the windows of a single share of all rows; several shares need no more places."""
+    """Count the windows of one share of all rows; several shares do not need more places."""
     return problem.n_rows // plan["window"] + 1 if plan["shares"] == 1 and plan["window"] > 1 else 0
 
 
 def snapshots(n: int, m: int, columns: int, kind: str, has_homes: bool) -> Shapes:
-    """Shapes of n snapshots of a trace; with homes also of the distances between them."""
+    """List the shapes of a trace's n snapshots; with homes, also of their disagreements."""
     return {
         "snapshots": ((n, m), kind),
         "snapshot_intercepts": ((n, columns), "float64"),
@@ -197,7 +200,7 @@ def snapshots(n: int, m: int, columns: int, kind: str, has_homes: bool) -> Shape
 
 
 def vectors_of_groups(plane: Plane, n_workers: int, padded: int, columns: int, kind: str) -> Shapes:
-    """Shapes of the vectors that the workers of a group write; empty if workers have copies."""
+    """List the shapes of the groups' common vectors; empty if workers have their own copies."""
     groups = plane.groups(n_workers) if plane.is_direct else None
     n = 0 if groups is None else int(groups.max()) + 1
     return {
@@ -207,7 +210,7 @@ def vectors_of_groups(plane: Plane, n_workers: int, padded: int, columns: int, k
 
 
 def event_capacity(plan: dict[str, Any]) -> int:
-    """Most events that a run records: its blocks, and one remainder of a sum per epoch."""
+    """Return the most events that a run records: its blocks, and a sum's remainder per epoch."""
     count = int(plan["max_epochs"] * (plan["n_blocks"] + 1) + 1)
     if count * layout.N_EVENT * 8 > MAX_RECORDING_BYTES:
         raise ValueError(
@@ -218,7 +221,7 @@ def event_capacity(plan: dict[str, Any]) -> int:
 
 
 def scratch_size(settings: SessionSettings) -> int:
-    """Numbers of a worker's scratch: steps of a mini-batch, and marks of drawn coordinates."""
+    """Size a worker's scratch: steps of a mini-batch, and marks of drawn coordinates."""
     size = int(settings.rule["batch"]) * settings.n_columns
     drawn = settings.rule["coordinate"]
     if drawn != coordinate_steps.ALL:
@@ -229,10 +232,10 @@ def scratch_size(settings: SessionSettings) -> int:
 
 
 def message_capacity(problem: Problem, settings: SessionSettings) -> tuple[int, int]:
-    """Most values of a message to a master that have a place, and most that have none.
+    """Return the most values of a message to a master: with places, and without places.
 
-    Values with a place are coordinates of a block's rows, or a step of a gradient. The values of a
-    whole copy have no place; with l1 they have, since places mark the clipped ones.
+    Coordinates of a block's rows, and a step of a gradient, are sent with their places. The values
+    of a whole copy are sent without places, except with l1: places then mark the clipped values.
     """
     m, columns = problem.n_features * problem.n_columns, problem.n_columns
     if settings.plan["copied"]:
@@ -272,7 +275,7 @@ def fill(
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
     if plan.barrier == barrier_codes.LAG:  # other barriers draw no samples
         a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
-    if not (plan.window or plan.grid):  # windows draw their order anew in every epoch
+    if not (plan.window or plan.grid):  # with windows, every epoch's order is drawn anew
         a["permutation"][: problem.n_rows] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
     if problem.divisors is not None:
@@ -293,7 +296,7 @@ def fill(
     norms[:, layout.L_SCALE] = 1.0
     norms[:, layout.L_STRETCH] = 1.0
     norms[:, layout.L_INTERCEPT] = a["intercept"]
-    if start is not None and session.rule.track == block_sums.CRITERION:  # it alone reads them
+    if start is not None and session.rule.track == block_sums.CRITERION:  # no other rule reads them
         w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
         norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
@@ -324,16 +327,16 @@ def _fill_rows(
         session.locals()[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if a["curvature"].size:
         a["curvature"][:] = feature_curvature(problem, plan.seed, a["chances"])
-        # an exchange multiplies it by the features' step, which is not the intercept's
+        # an exchange multiplies it by the features' step size; the intercept has another one
         intercept_step = memory.intercept_step(session.rule)
         a["intercept_curvature"][0] = losses.CURVATURE[session.rule.loss] * intercept_step
 
 
 def assigned(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
-    """Arrays of a handed start that the run uses in place.
+    """Select the arrays of a handed start that the run uses in place (not copies).
 
-    iterate : weight of an iterate in the lag, see `hogshare.kernels.rules.sgd_steps`: below 1 the
-        lag is the start's average itself
+    iterate : weight of an iterate in the lag (see `hogshare.kernels.rules.sgd_steps`); if it is
+        below 1, the lag is the start's average itself
     """
     if not isinstance(start, Handed):
         return {}
@@ -350,13 +353,13 @@ def _is_assigned(array: np.ndarray, start: Model, part: np.ndarray) -> bool:
 
 
 def barrier_streams(seed: int, n_workers: int) -> np.ndarray:
-    """First numbers of each worker's stream of barrier samples; never zero."""
+    """Return the first number of each worker's random stream of barrier samples; never zero."""
     draws = np.random.default_rng([seed, BARRIERS]).integers(1, 2**32, n_workers, dtype=np.uint32)
     return draws.astype(np.int64)
 
 
 def row_arrays(problem: Problem) -> dict[str, np.ndarray]:
-    """The rows' own arrays by name."""
+    """Return the rows' own arrays by name (not copies)."""
     rows = problem.rows
     parts = (rows.data, rows.indices, rows.indptr, rows.y, rows.weight)
     return dict(zip(ROW_ARRAYS, parts, strict=True))
@@ -365,25 +368,26 @@ def row_arrays(problem: Problem) -> dict[str, np.ndarray]:
 def private_memory(
     specification: Shapes, assigned: Mapping[str, np.ndarray] = NOTHING
 ) -> dict[str, np.ndarray]:
-    """Allocate a run's arrays in this process; no two of them share a cache line."""
+    """Allocate a run's arrays in this process; two arrays never share a cache line."""
     return RunMemory(specification, assigned).arrays(assigned)
 
 
 class RunMemory:
     """One piece of memory for a run's arrays; another run of the same shapes may reuse it.
 
-    The allocator puts small arrays next to each other. A word that one worker writes at every
-    exchange would then share its line with one that another reads at every row. All arrays share
-    one piece of memory because fifty pieces take a fifth of a millisecond, much for a small fit.
+    NumPy's allocator puts small arrays next to each other. A word that one worker writes at every
+    exchange would then share its cache line with a word that another worker reads at every row. All
+    arrays share one piece of memory because allocating fifty pieces takes a fifth of a millisecond,
+    which is much for a small fit.
 
-    Handed arrays have their own memory already. An array that becomes part of the model is
-    allocated separately: it stays when the other memory is freed, or reused.
+    Handed arrays already have their own memory. An array that becomes part of the model is
+    allocated separately: it stays when the other memory is freed or reused.
     """
 
     def __init__(self, specification: Shapes, assigned: Mapping[str, np.ndarray]) -> None:
         self._specification, self._assigned = specification, tuple(assigned)
         self._of_model, places, size, model_size = [], [], 0, 0
-        kinds: dict[str, np.dtype] = {}  # few, and slow to construct
+        kinds: dict[str, np.dtype] = {}  # cached: few different dtypes, each slow to construct
         for name, (shape, kind) in specification.items():
             if name in assigned:
                 continue
@@ -408,7 +412,7 @@ class RunMemory:
         return self._memory.nbytes <= SMALL_MEMORY
 
     def fits(self, specification: Shapes, assigned: Mapping[str, np.ndarray]) -> bool:
-        """Whether a run of these arrays may use it, once the previous run is over."""
+        """Whether a run of these arrays may use this memory, once the previous run is over."""
         return self._assigned == tuple(assigned) and self._specification == specification
 
     def clear(self) -> None:
@@ -416,7 +420,7 @@ class RunMemory:
         self._memory[:] = 0
 
     def arrays(self, assigned: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """All arrays of a run by name."""
+        """Return all arrays of a run by name: views of this memory, and the handed arrays."""
         own = {}
         for name, shape, kind in self._of_model:
             place, start = _zeros(math.prod(shape) * kind.itemsize)
@@ -425,6 +429,6 @@ class RunMemory:
 
 
 def _zeros(size: int) -> tuple[np.ndarray, int]:
-    """Allocate bytes that share no cache line with others; return them and their first place."""
+    """Allocate bytes that share no cache line with other memory; return them and their start."""
     padded = np.zeros(size + 2 * SPACING, np.uint8)
     return padded, -padded.ctypes.data % SPACING

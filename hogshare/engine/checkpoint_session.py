@@ -1,20 +1,21 @@
 """The state of a run between two epochs, and when it is written to a checkpoint.
 
-`restore` and its counterparts are called while no worker computes: all workers have paused or left,
-or the only worker is the calling thread itself, which has just ended an epoch. So no block is under
-way, and the session's arrays contain every number of the state.
+`collect` and `restore` are called while no worker computes: all workers have paused or left, or the
+only worker is the calling thread itself, which has just ended an epoch. So no block is under way,
+and the session's arrays contain every number of the state.
 
-The state of one worker is stored whole, with its scale, its sums and its cumulative penalty: the
-run continues bit for bit. Of several workers the common state is stored: their vector and the sum
-of their iterates. Any number of workers can continue from it, and also from the state of one
-worker, which is converted to that form first. That form omits how much of the l1 penalty each
-worker still owed to features that its latest rows had not touched.
+A run of one worker stores the worker's whole state, with its scale, its sums and its cumulative
+penalty, so a resumed run continues bit for bit. A run of several workers stores the common state:
+their vector and the sum of their iterates. Any number of workers can continue from the common
+state, and also from the state of one worker, which is converted to the common form first. The
+common form omits how much of the l1 penalty each worker still owed to features that its latest rows
+had not touched.
 
 A `CheckpointWriter` belongs to the caller's thread, except the function that `meanwhile` returns:
-another thread calls it, and the caller waits for its end before the next call. The only worker in
-the calling thread is saved as it is, at the end of an epoch, so a run with checkpoints is bit for
-bit the run without. Workers in other threads and processes pause at that epoch; the state is
-copied, they go on, and the copy is written meanwhile.
+another thread calls that function, and the caller waits for its end before the next call. If the
+only worker runs in the calling thread, its state is saved at the end of an epoch without a pause,
+and the run is bit for bit the run without checkpoints. Workers in other threads and processes pause
+at that epoch. Their state is copied, they go on, and the copy is written meanwhile.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from hogshare.problems.model import Model
 from hogshare.rules.row_memory import CHECKPOINTED
 from hogshare.system.callers import users_line
 
-# the form of one worker's state, by the plan's `private`
+# the form of a worker's state, by the plan's `private`
 FORMS = {
     epoch_schedule.ALONE: "alone",
     epoch_schedule.LOCK_FREE: "lock-free",
@@ -50,14 +51,14 @@ FORMS = {
     epoch_schedule.EXCHANGE: "folded",
 }
 FOLDED = "folded"  # the form of several workers' state
-COPIED = "copied"  # one worker with a master: the vector and the sum of iterates contain it all
+COPIED = "copied"  # one worker with a master: its state is the vector and the sum of iterates
 
-# arrays of a run in which each order is the one before, shuffled further
+# arrays of a run in which an epoch's order is the previous order, shuffled further
 ORDERS = ("order", "permutation")
 
 
 def _common(session: Session) -> dict[str, np.ndarray]:
-    """The arrays that every session's state has; they are read and written in place."""
+    """Return the arrays that every session's state has: the session's own, not copies."""
     names = ["w", *CHECKPOINTED, "columns", "intercept", "dual_mean"]
     if session.rule.first_t > session.rule.average > 0:
         names += ["average_coef", "average_intercept"]  # the mean at the run's start
@@ -70,13 +71,13 @@ def _own(session: Session) -> dict[str, np.ndarray]:
 
 
 def field_names(prefix: str, count: int) -> list[str]:
-    """Names of a table's rows in `layout`, in order."""
+    """Return the names of a table's rows in `layout`, in the order of the rows."""
     names = {getattr(layout, name): name for name in vars(layout) if name.startswith(prefix)}
     return [names[place] for place in range(count)]
 
 
 def fields() -> dict[str, list[str]]:
-    """Names of the rows of a state's tables."""
+    """Return the names of the rows of each of a state's tables."""
     return {
         "columns": field_names("C_", layout.N_COLUMN_FIELDS),
         "local": field_names("L_", layout.N_LOCAL_FIELDS),
@@ -84,7 +85,7 @@ def fields() -> dict[str, list[str]]:
 
 
 def form_of(session: Session) -> str:
-    """The form in which this session's state is written."""
+    """Return the form in which this session's state is written."""
     numbers = session.settings
     is_one = numbers.n_workers == 1 and session.homes is None
     if not is_one:
@@ -95,7 +96,8 @@ def form_of(session: Session) -> str:
 def collect(session: Session, facts: dict[str, Any], checks: dict[str, Any]) -> Saved:
     """Copy a session's state while no worker computes.
 
-    facts, checks : the fields of `Saved`
+    facts : the field `facts` of `Saved`
+    checks : the field `checks` of `Saved`
     """
     homes = {}
     if session.homes is not None:
@@ -127,13 +129,13 @@ def collect(session: Session, facts: dict[str, Any], checks: dict[str, Any]) -> 
 
 
 def _shuffles_on(session: Session) -> bool:
-    """Whether an epoch's order is the one before, shuffled further."""
+    """Whether an epoch's order is the previous order, shuffled further."""
     plan, drawn = session.plan, session.arrays["chances"].size > 0
     return bool(plan.shuffle) and not plan.window and not drawn and not plan.shares
 
 
 def _folded_sums(session: Session) -> dict[str, np.ndarray]:
-    """The sums of several workers, as if one had done all the work and had just folded it."""
+    """Add the workers' sums up, as if one worker had done all the work and had just folded it."""
     a = session.arrays
     state = {"local": (local := _fresh_local(a["w"], session.settings.n_columns))}
     if a["lag"].size:
@@ -143,7 +145,7 @@ def _folded_sums(session: Session) -> dict[str, np.ndarray]:
 
 
 def _fresh_local(w: np.ndarray, n_columns: int) -> np.ndarray:
-    """A worker's own numbers before its first block on a vector."""
+    """Return a worker's own numbers before its first block on the vector `w`: a new array."""
     local = np.zeros((layout.N_LOCAL_FIELDS, n_columns))
     local[layout.L_SCALE] = 1.0
     local[layout.L_STRETCH] = 1.0
@@ -165,7 +167,7 @@ def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
         weight = local[layout.L_AVERAGE_SCALE if alone else layout.L_AVERAGE_COUNT]
         after["lag"] = state["lag"] + np.tile(weight, len(w) // n_columns) * w
     if alone:
-        # the one worker's scale, intercept and mean are not in the vector until it leaves
+        # until the one worker leaves, the vector lacks its scale, intercept and mean
         after["w"] = (np.tile(local[layout.L_SCALE], len(w) // n_columns) * w).astype(w.dtype)
         after["intercept"] = local[layout.L_INTERCEPT].copy()
         after["dual_mean"] = local[layout.L_DUAL_MEAN].copy()
@@ -204,7 +206,7 @@ def restore(session: Session, saved: Saved) -> None:
 
 
 def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
-    """Give a session's workers a folded state; the first worker gets the sums so far."""
+    """Write a folded state into a session's arrays; the first worker gets the sums so far."""
     a, local = session.arrays, session.locals()
     own = state["local"].copy()
     own[layout.L_INTERCEPT] = state["intercept"]
@@ -224,7 +226,7 @@ def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
 
 
 def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) -> None:
-    """Make the first block of the following epoch the next to be claimed."""
+    """Set the schedule: the next claim takes the first block of the epoch after the saved ones."""
     a, plan = session.arrays, session.plan
     ready = saved.epochs
     if _shuffles_on(session) and "order" in state:
@@ -233,7 +235,7 @@ def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) 
         ready = saved.ready
         for epoch in range(saved.epochs, ready):
             a["remaining"][(epoch % 2) * layout.WORD] = plan.n_blocks
-    # else each epoch's order is drawn from the seed and the epoch
+    # without these arrays, each epoch's order is drawn from the seed and the epoch
     control = a["control"]
     control[layout.EPOCHS] = saved.epochs
     control[layout.READY] = ready
@@ -248,7 +250,7 @@ def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) 
 
 
 def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: bool) -> None:
-    """Refuse a file with indices out of range, or arrays of other shapes: kernels trust them."""
+    """Refuse indices out of range and arrays of other shapes: kernels do not check them."""
     a = session.arrays
     problem = f"{saved.path}: the checkpoint is damaged, or not hogshare's own: "
     if saved.fields != fields():
@@ -289,7 +291,7 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
 
 
 def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str) -> None:
-    """Refuse vectors that are not finite, and states that no built-in plane or rule has."""
+    """Refuse vectors that are not finite, and values that no built-in plane or rule can store."""
     vectors = {"w": session.arrays["w"].dtype, HOMES: np.dtype(np.float64)}
     for name, kind in vectors.items():
         found = state.get(name)
@@ -310,10 +312,10 @@ def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str)
 
 
 def _is_a_call(saved: Saved, columns: np.ndarray) -> bool:
-    """Whether the columns ask for the next check as `kernels.schedule.epoch_criteria.call` does.
+    """Whether the columns request a check as `kernels.schedule.epoch_criteria.call` does.
 
-    Only a run with checks asks for one, and for one of the next epochs. Workers that paused for a
-    check that never comes would pause forever.
+    Only a run with checks requests one, and only at one of the next epochs. Workers that paused for
+    a check that never comes would pause forever.
     """
     words = columns[[layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]]
     if not saved.criteria:
@@ -325,7 +327,7 @@ def _is_a_call(saved: Saved, columns: np.ndarray) -> bool:
 
 
 NEVER = sys.maxsize  # an epoch that does not come
-GROWTH = 8  # of the epochs between two checkpoints, at most, where seconds decide
+GROWTH = 8  # with `seconds`, the epochs between two checkpoints grow by at most this factor
 
 OnEpoch = Callable[[int, Callable[[], Model]], bool]
 
@@ -335,13 +337,13 @@ class CheckpointFailed(RuntimeWarning):
 
 
 class CheckpointWriter(AtPause):
-    """Writes the checkpoints of one run, and makes its convergence checks in the same pauses.
+    """Writer of one run's checkpoints; it also makes the convergence checks in the same pauses.
 
-    facts : see `hogshare.engine.checkpoints.facts_of`
+    facts : the facts that identify the run, see `hogshare.engine.checkpoints.facts_of`
     checks : the convergence checks, which the writer calls at their own epochs
     next_check : epoch of the first check; ignored without checks
     inside : whether the only worker is the calling thread
-    files : reads and writes the files
+    files : the object that reads and writes the files
     """
 
     def __init__(
@@ -381,13 +383,13 @@ class CheckpointWriter(AtPause):
 
     @property
     def at_pause(self) -> AtPause | None:
-        """The actions that a runtime is to call in a pause; None: the run has no pauses."""
+        """Return the action that a runtime calls in a pause; None: the run has no pauses."""
         return self if not self.inside or self.checks is not None else None
 
     # -- the only worker is the calling thread ---------------------------------------------------
 
     def notified_by(self, on_epoch: OnEpoch | None) -> OnEpoch | None:
-        """The function that a runtime is to call after each epoch."""
+        """Return the function that a runtime calls after each epoch."""
         if not self.inside:
             return on_epoch
 
@@ -413,7 +415,10 @@ class CheckpointWriter(AtPause):
         return self.limit
 
     def evaluate(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the model if a check is due; the epoch of the next check, or None to stop."""
+        """Evaluate the model if a check is due.
+
+        Returns the epoch of the next check, or None to stop.
+        """
         epoch = session.word(layout.EPOCHS)
         if self.checks is not None and epoch >= self._check_at:
             again = self.checks.act(session, each)
@@ -431,7 +436,7 @@ class CheckpointWriter(AtPause):
             self._next = self._after(epoch)
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """The function that writes the copied state, so that no worker waits for the disk."""
+        """Return the function that writes the copied state while the workers go on."""
         saved, self._unwritten = self._unwritten, None
         return None if saved is None else functools.partial(self._write, saved)
 
@@ -450,14 +455,14 @@ class CheckpointWriter(AtPause):
         if not self.inside and self._next < NEVER and is_newer:
             self._write(self._collect())
 
-    # -- both ------------------------------------------------------------------------------------
+    # -- both, with a worker in the calling thread and with paused workers -----------------------
 
     def _after(self, epoch: int) -> int:
-        """The epoch of the next checkpoint; a resumed run has the same ones."""
+        """Return the epoch of the next checkpoint; a resumed run has the same epochs."""
         return (epoch // self._gap + 1) * self._gap
 
     def _pace(self, epoch: int) -> None:
-        """Pause as often as the seconds ask for, at the pace of the epochs so far."""
+        """Set the epochs between two checkpoints from `seconds` and the pace of the run so far."""
         every = self.checkpoint.epochs
         passed = max(self.files.agreed(time.monotonic() - self._began), 1e-9)
         wanted = round(self.checkpoint.seconds * (epoch - self._first) / passed / every)
@@ -465,7 +470,7 @@ class CheckpointWriter(AtPause):
 
     @property
     def _check_at(self) -> int:
-        """The epoch of the next check; an epoch's end may have asked for an earlier one."""
+        """The epoch of the next check; the end of an epoch may have requested an earlier check."""
         called_for = self.session.called_for if self.checks is not None else None
         return self.next_check if called_for is None else min(self.next_check, called_for)
 

@@ -14,14 +14,16 @@ A run on several sites writes a manifest and a part for each site:
     run.npz                    the manifest: a checkpoint without the arrays of one site
     run.npz.TOKEN.0of2         site 0's part, run.npz.TOKEN.1of2 site 1's
 
-A part contains the memory of the site's rows, with their numbers among all rows; the orders of its
-rows; and the rule's arrays for its workers. The manifest contains all rows of a plane's arrays
-(`Plane.checkpointed_owners`). Each checkpoint has a token, and so its own names of parts. The parts
-reach the disk first, then the manifest replaces the previous one, then the parts of that one are
-removed: a run killed in between leaves a file and parts of one checkpoint.
+A part contains (1) the memory of the site's rows, with the numbers of these rows among all rows,
+(2) the orders of the site's rows, and (3) the rule's arrays for the site's workers. The manifest
+contains all rows of a plane's arrays (`Plane.checkpointed_owners`). Each checkpoint has a token in
+the names of its parts. The parts reach the disk first, then the manifest replaces the previous
+manifest, and then the previous parts are removed. A run that is killed in between leaves a manifest
+and the parts of the same checkpoint.
 
-With as many sites and the same rows each site continues from its part. With another number of
-sites, or on one machine, the parts are joined by the numbers of rows.
+If a run is resumed with the same number of sites and the same rows, each site continues from its
+part. With another number of sites, or on one machine, the parts are joined by the numbers of their
+rows.
 """
 
 from __future__ import annotations
@@ -54,11 +56,11 @@ from hogshare.rules.steps import StepSize
 from hogshare.system import files, ranges
 from hogshare.system.messages import own
 
-STATE_PREFIX = "state_"  # of the names of the engine's arrays in a checkpoint
+STATE_PREFIX = "state_"  # prefix of the names of the engine's arrays in a checkpoint
 PART_FORMAT = "hogshare part of a checkpoint"
 PART_NAME = "a part of a hogshare checkpoint"
 PART_VERSION = 1
-NUMBERS = "numbers"  # the array of the numbers that a part's rows have among all rows
+NUMBERS = "numbers"  # name of the array with the numbers of a part's rows among all rows
 OF_ROWS = tuple(f"{STATE_PREFIX}{name}" for name in ("dual", "gradients"))
 ORDERS = tuple(f"{STATE_PREFIX}{name}" for name in ("order", "permutation"))
 OF_WORKERS = f"{STATE_PREFIX}{PREFIX}"
@@ -73,7 +75,7 @@ def part_path(path: str | Path, parts: Mapping[str, Any], site: int) -> Path:
 def divided(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Divide a checkpoint's arrays into those that all sites share, and a site's own."""
+    """Divide a checkpoint's arrays into two dicts: arrays common to all sites, a site's own."""
     own = {
         name: array
         for name, array in arrays.items()
@@ -98,7 +100,7 @@ def write_part(
 def read_part(path: str | Path, parts: Mapping[str, Any], site: int) -> dict[str, np.ndarray]:
     """Read a site's part.
 
-    Raises ValueError if it belongs to another checkpoint, OSError if it cannot be read.
+    Raises ValueError if the part belongs to another checkpoint, OSError if it cannot be read.
     """
     file = part_path(path, parts, site)
 
@@ -159,7 +161,7 @@ def joined(
 def with_rows(
     arrays: Mapping[str, np.ndarray], numbers: np.ndarray, n_rows: int, workers: range
 ) -> dict[str, np.ndarray]:
-    """Select from a checkpoint of all rows the arrays of one site's rows and workers.
+    """Select the arrays of one site's rows and workers from a checkpoint of all rows.
 
     Raises ValueError if the checkpoint has another number of rows.
     """
@@ -177,21 +179,21 @@ def with_rows(
 
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
-PARTED = 2  # the version of manifests, which have parts
+PARTED = 2  # the version of a manifest, whose arrays are completed by parts
 WHAT = "a hogshare checkpoint"
 MODEL = ("coef", "intercept", "average_coef", "average_intercept")
 STATE = (
     *("w", *CHECKPOINTED, "columns", "history", "order", "permutation"),
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
-# of the names of the rule's arrays for each worker, and of the plane's checkpointed arrays
+# prefixes of the names of the rule's arrays for each worker, and of the plane's arrays
 OWN_PREFIXES = (f"{STATE_PREFIX}{PREFIX}", f"{STATE_PREFIX}{PLANES}")
 ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in (*STATE, HOMES)))
 MAX_EPOCHS = 1 << 40
 MAX_SITES = 1 << 20
-MAX_CHECK_EPOCH = 1 << 60  # of the next check
+MAX_CHECK_EPOCH = 1 << 60  # largest epoch of the next check
 MAX_SEED = (1 << 63) - 1
-SHOWN = 4  # differences that an error names
+SHOWN = 4  # most differences that an error names
 CHECKS = "looks"  # the stored name of the field `checks`
 HEADER = {  # fields of `Saved` in a file's header, under their stored names
     "epochs": int,
@@ -202,28 +204,28 @@ HEADER = {  # fields of `Saved` in a file's header, under their stored names
     CHECKS: dict,
     "fields": dict,
 }
-FIELDS = {CHECKS: "checks"}  # of `Saved`, if the stored name is another
+FIELDS = {CHECKS: "checks"}  # fields of `Saved` whose stored name differs
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often a run is saved, so that `solve` can resume it.
+    """Where and how often `solve` saves a run, to be resumed later.
 
     Parameters
     ----------
     path : str or Path
-        The file. Every checkpoint replaces it as a whole.
+        The file. Every checkpoint replaces the whole file.
     epochs : int, default=1
-        Epochs from one checkpoint to the next. The run's last epoch is saved in any case.
+        Number of epochs from one checkpoint to the next. The run's last epoch is always saved.
     seconds : float, default=0
-        Approximate minimum of seconds from one checkpoint to the next. Several workers pause while
-        the run's state is copied, at an epoch chosen by their pace so far.
+        Approximate minimum time from one checkpoint to the next. Several workers pause while the
+        run's state is copied; the pace of the epochs so far decides at which epoch they pause.
 
     Notes
     -----
-    If a checkpoint cannot be written, a warning is issued and the run goes on; the previous file
-    stays. A folder that does not exist, or a file that is no checkpoint, is an error before the run
-    begins.
+    If a checkpoint cannot be written, a warning is issued, the previous file stays, and the run
+    goes on. If the folder does not exist, or the path is a file that is not a checkpoint, an error
+    is raised before the run begins.
 
     Examples
     --------
@@ -259,12 +261,13 @@ class Checkpoint:
         Returns
         -------
         Model, or Params
-            The model with the rule's memory of rows; of a problem by a gradient, its vector.
+            The model with the rule's memory of rows. For a problem defined by a gradient, the
+            vector of parameters.
 
         Raises
         ------
         ValueError
-            If the file is no checkpoint, is cut off, or was written by a later version.
+            If the file is not a checkpoint, is cut off, or was written by a later version.
         OSError
             If the file cannot be opened.
         """
@@ -282,7 +285,7 @@ class Checkpoint:
         OSError
             If the folder does not exist, or cannot be written.
         ValueError
-            If the path is a file that is no checkpoint of this version.
+            If the path is a file that is not a checkpoint of this version.
         """
         path = Path(self.path)
         files.check(path)
@@ -303,17 +306,18 @@ class Checkpoint:
 class Saved:
     """The content of a checkpoint file.
 
-    epochs : finished epochs
+    epochs : number of finished epochs
     facts : the facts that identify the run; see `facts_of`
     first_t : step counter of the run's first row
     form : form of the state; see `hogshare.engine.checkpoint_session`
-    ready : epochs whose row order is prepared
-    checks : the convergence checks: ``seen``, their results, and ``next``, the epoch of the next
-    fields : names of the rows of the state's tables, in order
-    arrays : the state, and the model
-    path : the file that it was read from
+    ready : number of epochs whose row order is prepared
+    checks : the convergence checks: ``seen`` has the results so far, ``next`` the epoch of the next
+        check
+    fields : names of the rows of the state's tables, in the order of the rows
+    arrays : the arrays of the state and of the model
+    path : the file that the checkpoint was read from
     parts : in the manifest of a run on several sites: the number of ``sites``, and the ``token`` in
-        the names of their parts; empty: the file is complete
+        the names of their parts. If it is empty, the file is complete
     """
 
     epochs: int
@@ -329,7 +333,7 @@ class Saved:
 
     @property
     def state(self) -> dict[str, np.ndarray]:
-        """The engine's arrays, by name."""
+        """The arrays of the engine's state by name, without their prefix."""
         return without_prefix(self.arrays, STATE_PREFIX)
 
     @property
@@ -373,9 +377,9 @@ class Saved:
         archives.write(path, header, self.arrays)
 
     def whole(self) -> Saved:
-        """Return the checkpoint joined with the parts of all sites; itself, if it has none.
+        """Return the checkpoint joined with the parts of all sites; `self` if it has no parts.
 
-        Raises ValueError if parts do not fit together, OSError if one cannot be read.
+        Raises ValueError if parts do not fit together, OSError if a part cannot be read.
         """
         if not self.parts:
             return self
@@ -383,7 +387,7 @@ class Saved:
         return replace(self, arrays=arrays, parts={})
 
     def require(self, facts: dict[str, Any]) -> None:
-        """Refuse to resume a run with other facts than this checkpoint's.
+        """Refuse to resume a run whose facts differ from this checkpoint's facts.
 
         Raises ValueError if facts differ, or cannot be compared. The message names them, and says
         what to do.
@@ -408,11 +412,11 @@ class Saved:
         )
 
     def view(self) -> Model | Params:
-        """The model in the form of the problem's kind."""
+        """Return the model: a `Model`, or `Params` for a problem defined by a gradient."""
         return self.model() if "params" not in self.facts["problem"] else params_of(self.model())
 
     def check_model(self) -> None:
-        """Refuse arrays that are no model of the problem."""
+        """Refuse arrays that are not a model of the problem."""
         coef, intercept, *averages = (self.arrays.get(name) for name in MODEL)
         if coef is None or coef.dtype not in FLOATS or coef.ndim != 2 or not coef.size:
             raise ValueError("its model is missing")
@@ -440,8 +444,8 @@ class Saved:
 def load(path: str | Path) -> Saved:
     """Read a checkpoint file.
 
-    Raises ValueError if the file is no checkpoint, is cut off, or was written by a later version;
-    OSError if it cannot be opened.
+    Raises ValueError if the file is not a checkpoint, is cut off, or was written by a later
+    version; OSError if it cannot be opened.
     """
     header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION, PARTED], _wanted)
     try:
@@ -469,15 +473,15 @@ def load(path: str | Path) -> Saved:
 
 
 class OneFile:
-    """Checkpoints of a run in one process: a file each."""
+    """Reader and writer of checkpoints for a run in one process: each is one file."""
 
     def load(self, path: str | Path) -> Saved:
-        """Read a checkpoint; one of several sites is joined with its parts.
+        """Read a checkpoint; a checkpoint of several sites is joined with its parts.
 
         Raises
         ------
         ValueError
-            If the file is no checkpoint, or its parts are none.
+            If the file is not a checkpoint, or its parts do not belong to it.
         OSError
             If the file, or one of its parts, cannot be read.
         """
@@ -494,12 +498,12 @@ class OneFile:
         remove_others(path, None)
 
     def agreed(self, number: float) -> float:
-        """The number that all processes of the run use: with one process, its own."""
+        """Return the number that all processes of the run use: with one process, `number`."""
         return number
 
 
 class AnothersFile(OneFile):
-    """Checkpoints of a run in several processes, in a process that does not write them."""
+    """Stand-in for `OneFile` in a process whose run has another process that writes the files."""
 
     def check(self, place: Checkpoint) -> None:
         """Do nothing: the writing process checks the path."""
@@ -509,7 +513,7 @@ class AnothersFile(OneFile):
 
 
 def _parts(header: Any) -> dict[str, Any]:
-    """Read a manifest's entry about its parts; raises if it names none."""
+    """Read a manifest's entry about its parts; raises an error if the entry names no parts."""
     token, sites = str(header["token"]), int(header["sites"])
     if not TOKEN.fullmatch(token) or not 1 < sites <= MAX_SITES:
         raise ValueError("it names no parts")
@@ -517,7 +521,7 @@ def _parts(header: Any) -> dict[str, Any]:
 
 
 def _wanted(header: dict[str, Any]) -> list[str]:
-    """Names of the arrays to read: all that a file may have, and the rule's and the plane's own."""
+    """List the arrays to read: the names that any file may have, the rule's and the plane's."""
     own = header.get("own_state", [])
     names = [name for name in own if isinstance(name, str)] if isinstance(own, list) else []
     return [*ARRAYS, *(name for name in names if name.startswith(OWN_PREFIXES))]
@@ -526,11 +530,12 @@ def _wanted(header: dict[str, Any]) -> list[str]:
 def facts_of(
     problem: Problem, rule: Rule, step: StepSize, stop: Stop, shuffle: bool, seed: int
 ) -> dict[str, Any]:
-    """The facts that decide which steps a run takes, as plain data: the same facts, the same run.
+    """Collect the facts that decide which steps a run takes, as plain data.
 
-    The epochs, workers, runtime and plane are no facts: they may change when a run is resumed.
+    Runs with the same facts take the same steps. The numbers of epochs and workers, the runtime and
+    the plane are not among the facts: they may change when a run is resumed.
 
-    seed : of the row order itself
+    seed : seed of the row order itself
     """
     mask, rows, held_out = stop.validation, problem.n_rows, None
     if has_rows(problem):
@@ -553,13 +558,13 @@ def facts_of(
         "shuffle": shuffle,
         "seed": int(seed),
     }
-    # in the form in which it will be read: NumPy's numbers become Python's
+    # convert NumPy's numbers to Python's, the form in which a file's facts are read
     plain: dict[str, Any] = json.loads(json.dumps(facts, default=lambda value: value.item()))
     return plain
 
 
 def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
-    """Yield a phrase for each difference between two runs' facts."""
+    """Yield a phrase for each difference between the facts of two runs."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in [*before, *(key for key in now if key not in before)]:
             part = f"{name} {key}".strip() if name in ("rule", "step", "stop") else key

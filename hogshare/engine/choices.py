@@ -1,4 +1,4 @@
-"""The choices of a run: the problem, all that was chosen for it, and what follows from them."""
+"""The choices of a run: its problem, rule, plane, barrier and others, and numbers from them."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.system.lazy_attribute import once
 
-BLOCK_ROWS = 64  # of one step by a gradient, if no choice sets the number
+BLOCK_ROWS = 64  # rows of one step by a gradient, if no choice sets the number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """A run before it has memory.
+    """The settled choices of a run, before its memory is allocated.
 
-    problem, rule, plane, barrier, step, stop, shuffle, trace, block, record : see `solve`; settled
-        values instead of names, and `trace` is 0 without one
+    problem, rule, plane, barrier, step, stop, shuffle, trace, block, record : see `solve`. Names
+        are replaced by objects, and `trace` is 0 without a trace
     world : the workers and their sites
-    seed : of the row order itself
+    seed : seed of the row order itself
     first_t : step counter of the run's first row
     report_epochs : whether every epoch is reported to a callback
-    track : see `kernels.rules.sgd_steps.RuleNumbers`: whether losses are counted
+    track : whether losses are counted, see `kernels.rules.sgd_steps.RuleNumbers`
     sleeps, parts : see `EpochPlan`
-    orderly : whether BSP may order the workers, for which all have to be present
+    orderly : whether BSP may order the workers; this needs all workers to be present
     has_teams : whether workers may wait within a block for each other, see `Runtime`
-    empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
-        when the interrupted run began
+    empty : whether the rule's memory of rows is empty when the run begins; for a resumed run, when
+        the interrupted run began
     iterate : see `kernels.rules.sgd_steps.RuleNumbers`
-    n_far : rows that other sites train on
+    n_far : number of rows that other sites train on
     far : ndarray of bool of shape (n_rows,) or None; marks the rows of other sites among the
-        problem's rows; None: none
-    least_share : rows that every worker has at least, at every site; None: the number at this site
-    home_rows : rows of a home's block, if sites have agreed on a number
+        problem's rows. None: the problem has only this site's rows
+    least_share : the least number of rows of any worker at any site; None: counted at this site
+    home_rows : number of rows of a home's block, if sites have agreed on a number
     waits_at_ends : whether a decision at an epoch's end changes the next epoch
-    names_barrier : whether the caller has asked for the barrier
+    names_barrier : whether the caller has chosen the barrier
     """
 
     problem: Any
@@ -77,35 +77,36 @@ class Choices:
 
     @once
     def n_training(self) -> int:
-        """Rows that this site trains on."""
+        """Number of rows that this site trains on."""
         mask = self.remote_rows
         return self.problem.n_rows - (0 if mask is None else int(np.count_nonzero(mask)))
 
     @property
     def remote_rows(self) -> np.ndarray | None:
-        """Mask of the rows that are held out, or that other sites train on; None: none."""
+        """Mask of the rows that are held out or that other sites train on; None: no such rows."""
         return self.stop.validation if self.far is None else self.far
 
     @property
     def n_all(self) -> int:
-        """Rows that all sites train on."""
+        """Number of rows that all sites together train on."""
         return self.n_training + self.n_far
 
     @property
     def n_workers(self) -> int:
-        """Workers of all sites."""
+        """Number of workers of all sites."""
         return self.world.n_workers
 
     @property
     def n_local(self) -> int:
-        """Workers of this site."""
+        """Number of workers of this site."""
         return len(self.world.local_workers)
 
     @property
     def mode(self) -> int:
         """Code of the plane in the run's plan.
 
-        With split mini-batches no worker reads while another writes, so copies have no use.
+        With split mini-batches, private copies are not needed: no worker reads while another
+        worker writes.
         """
         if self.split and self.plane.has_copies:
             return epoch_schedule.LOCK_FREE
@@ -113,7 +114,7 @@ class Choices:
 
     @property
     def batch(self) -> int:
-        """Rows of a mini-batch, 1 by default; the last of an epoch may have fewer."""
+        """Number of rows of a mini-batch, 1 by default; an epoch's last one may have fewer."""
         return min(int(self.rule.batch or 1), self.n_all)
 
     @property
@@ -123,7 +124,7 @@ class Choices:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether workers fold (or call their plane) and claim in their order."""
+        """Whether workers fold (or call their plane) and claim in the order of their numbers."""
         has_order = (
             self.mode in (epoch_schedule.EXCHANGE, epoch_schedule.MASTER) or self.plane.has_homes
         )
@@ -136,14 +137,14 @@ class Choices:
 
     @once
     def split(self) -> int:
-        """Workers that each compute a part of one mini-batch; 0: each has its own mini-batch."""
+        """Number of workers that share each mini-batch; 0: each worker has its own mini-batches."""
         is_local = self._is_in_step and self.world.is_one
         is_split = is_local and may_split(self.problem, self.rule, self.plane, self.block)
         return self.n_workers if is_split else 0
 
     @once
     def steps_in_call(self) -> int:
-        """Mini-batches of a block, if the problem takes all their steps in one call; else 0."""
+        """Number of mini-batches of a block, if one call takes all their steps; else 0."""
         problem, plane = self.problem, self.plane
         if plane.has_homes or not takes_steps_in_calls(problem, self.rule, self.mode):
             return 0
@@ -164,9 +165,9 @@ class Choices:
 
     @property
     def goes_on(self) -> bool:
-        """Whether workers with rows of their own do not wait for each other at an epoch's end.
+        """Whether workers begin the next epoch without waiting for each other.
 
-        Workers of several sites always wait.
+        Only workers with rows of their own can do so, and only on one site.
         """
         waits = self.waits_at_ends or self.is_ordered or not self.world.is_one
         return self.plane.goes_on and not waits
@@ -178,12 +179,12 @@ class Choices:
 
     @property
     def exchanges_at_ends(self) -> bool:
-        """Whether workers exchange only at blocks' ends."""
+        """Whether workers exchange only at the ends of blocks."""
         return self.mode == epoch_schedule.EXCHANGE and (self.is_ordered or self.is_simulated)
 
 
 def rows_of_step(rule: Rule, block: int | None) -> int:
-    """Rows of a step; the last one of an epoch may have fewer."""
+    """Return the number of rows of a step; the last step of an epoch may have fewer."""
     return block or BLOCK_ROWS if rule.batch is None else int(rule.batch)
 
 
@@ -195,14 +196,15 @@ def takes_steps_in_calls(problem: Any, rule: Rule, mode: int) -> bool:
 def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool:
     """Whether workers in step compute one mini-batch together, if the other choices allow it.
 
-    Behind `BSP` the workers of a round read the same vector. If a step has a memory (momentum, the
-    moments of Adam) or is the mean over its rows, n steps from one vector are another optimiser
-    than n successive steps. The round is one mini-batch then: each worker computes the gradient of
-    its part, and one step is taken by the sum (`hogshare.kernels.schedule.ordered_rounds`). That is
-    synchronous data parallelism, with the steps of one worker up to the order of a sum.
+    With `BSP`, the workers of a round read the same vector. If a step has a memory (momentum, the
+    moments of Adam) or is the mean over its rows, n steps from the same vector differ from n
+    successive steps: the optimiser would be another one. The round is therefore one mini-batch:
+    each worker computes the gradient of its part, and one worker takes a step by the sum of the
+    gradients (`hogshare.kernels.schedule.ordered_rounds`). This is synchronous data parallelism:
+    the steps equal the steps of one worker, up to the order of a sum.
 
-    A mini-batch is not split if several steps are asked for between two exchanges, or in a block,
-    or for an update.
+    A mini-batch is not split if the caller asks for several steps between two exchanges, in a
+    block, or for an update.
     """
     if problem.has_rows or plane.has_homes or takes_passes(problem, rule):
         return False
@@ -212,4 +214,5 @@ def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool
     if plane.has_copies and not plane.is_automatic and plane.interval(problem) > rows:
         return False
     is_other = problem.by_mean or rule.state(problem.n_params)
-    return bool(is_other and problem.is_separable)  # last: torch modules try a gradient
+    # `is_separable` is read last: for a torch module it computes a gradient on trial
+    return bool(is_other and problem.is_separable)

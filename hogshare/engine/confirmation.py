@@ -1,16 +1,16 @@
-"""The confirmation that a run whose losses no longer fall is at the optimum: `Stop.confirm`.
+"""The check that a run is at the optimum when its losses no longer fall: `Stop.confirm`.
 
-Losses stop falling at the optimum, and also with steps that are too short: one value of a million,
-or a column of years next to columns of size 1, makes steps too short. So a check computes from the
-model itself how much scaled steps would gain (`hogshare.problems.linear.gains`).
+Losses stop falling at the optimum, but also if steps are too short. One value of a million, or a
+column of years next to columns of size 1, makes steps too short. So a check computes from the model
+itself how much scaled steps would gain (`hogshare.problems.linear.gains`).
 
-A run may gain less than the tolerance in one epoch, and more in several. So it goes on if the
-scaled step gains more than `SOON` epochs with a gain of the tolerance.
+A run may gain less than the tolerance in one epoch, and more in several epochs. So the run goes on
+if the scaled step gains more than `SOON` times the tolerance, the gain of `SOON` such epochs.
 
-A check takes two passes over the rows. It is omitted if steps cannot be too short: the l2 part of
-the penalty alone reduces the distance by a factor of e in `epochs_of_penalty`, whatever the rows.
-If that is no more than `SOON`, a run that gains less than the tolerance in an epoch is within
-`SOON` tolerances of the optimum.
+A check takes two passes over the rows. It is omitted if steps cannot be too short: whatever the
+rows, the l2 part of the penalty alone reduces the distance to the optimum by a factor of e in
+`epochs_of_penalty` epochs. If this number is at most `SOON`, a run that gains less than the
+tolerance in an epoch is within `SOON` tolerances of the optimum.
 
 Source for the rates: Shalev-Shwartz and Zhang (2013, JMLR 14), theorem 5; Defazio et al. (2014).
 """
@@ -34,11 +34,11 @@ from hogshare.problems.linear.gains import (
 )
 from hogshare.problems.protocol import RowProblem
 
-SOON = 15.0  # epochs; see the file's head
+SOON = 15.0  # number of epochs; see the docstring of this file
 EVEN = 0.3  # a lower `share_of_tolerance` means targets much smaller than 1: always checked
-BEFORE_GIVING_UP = 3  # checks
-HARDLY_LESS = 0.9  # times the gain of the first check: a gain not below has not fallen
-HOPELESS = 1.5  # times the remaining epochs
+BEFORE_GIVING_UP = 3  # number of checks before a run may give up
+HARDLY_LESS = 0.9  # a gain of at least this share of the first check's gain has not fallen
+HOPELESS = 1.5  # a run gives up if it needs more than this many times the remaining epochs
 
 LOADED: set[tuple[Any, ...]] = set()  # kinds of rows whose kernels are loaded
 
@@ -46,8 +46,8 @@ LOADED: set[tuple[Any, ...]] = set()  # kinds of rows whose kernels are loaded
 class Confirmation:
     """The checks of one run whose losses have stopped falling.
 
-    tol : `Stop.tol`
-    epochs : most epochs of the run
+    tol : the value of `Stop.tol`
+    epochs : the maximum number of epochs of the run
     """
 
     def __init__(self, problem: RowProblem, tol: float, epochs: int) -> None:
@@ -58,7 +58,7 @@ class Confirmation:
         self.enough = SOON * max(tol, 0.0) * self.share
 
     def prepare(self) -> None:
-        """Load or compile the kernels of a check, once for a kind of rows."""
+        """Load or compile the kernels of a check, once for each kind of rows."""
         kind = self.problem.dtype, self.problem.rows.indices.dtype, self.problem.is_sparse
         if kind in LOADED:
             return
@@ -74,7 +74,7 @@ class Confirmation:
         return self.share < EVEN or not epochs_of_penalty(self.problem, session) <= SOON
 
     def confirm(self, session: Session) -> bool:
-        """Evaluate the model; whether it is at the optimum, judged by one scaled step."""
+        """Evaluate the model; return whether it is at the optimum, judged from a scaled step."""
         gain, objective = gain_of(self.problem, session.model(), self.enough)
         epoch = session.word(layout.EPOCHS)
         self.seen.append({"epoch": epoch, "gain": gain, "objective": objective})
@@ -92,7 +92,7 @@ class Confirmation:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the checks so far predict that the remaining epochs will not do."""
+        """Whether the checks so far predict that the remaining epochs will not suffice."""
         if len(self.seen) < BEFORE_GIVING_UP:
             return False
         first, last = self.seen[0], min(self.seen[1:], key=lambda check: check["gain"])
@@ -113,7 +113,7 @@ class Confirmation:
 
 
 def go_on(session: Session) -> None:
-    """Let a run that its criterion has stopped go on; no worker works meanwhile."""
+    """Continue a run that its criterion has stopped; call it while no worker works."""
     schedule = session.schedule
     columns = schedule.columns
     columns[layout.C_ACTIVE] = 1.0
@@ -124,19 +124,26 @@ def go_on(session: Session) -> None:
     epoch = session.word(layout.EPOCHS)
     begun = session.word(layout.READY) > epoch
     if begun and schedule.remaining[(epoch % len(schedule.sums)) * layout.WORD] == 0:
-        # its last block was done while the run was being stopped: no worker has ended the epoch
+        # the epoch's last block was done while the run was being stopped: no worker has ended the
+        # epoch yet
         repair.put_back(schedule.returned, schedule.control, 0, layout.FINISH_EPOCH)
 
 
 def can_go_on(session: Session) -> bool:
-    """Whether a run may go on: not in an ordered run, by parts, or with sleeping workers."""
+    """Whether a stopped run may continue.
+
+    It may not if it is ordered, if its plan has `parts` or `sleeps`, or if no epochs remain.
+    """
     plan = session.plan
     left = session.word(layout.EPOCHS) < plan.max_epochs
     return left and not plan.ordered and not plan.parts and not plan.sleeps
 
 
 def epochs_of_penalty(problem: RowProblem, session: Session) -> float:
-    """Most epochs in which the distance falls by a factor of e; infinite without an l2 part."""
+    """Bound the epochs in which the distance to the optimum falls by a factor of e.
+
+    The bound is infinite without an l2 part.
+    """
     if problem.l2 == 0.0 or problem.divisors is not None:
         return math.inf
     return session.row_memory.epochs_of_penalty(problem, session.rule)

@@ -1,12 +1,13 @@
 """Convergence checks: evaluate the model in pauses, settle its intercepts, schedule the next check.
 
 A check is one or two passes over the rows and costs as much as half an epoch, so checks are few.
-An epoch's change of the rules' memory of rows decays like the gradient, and is known without a
-pass: the run pauses for the next check once the change has come down as far as the criterion still
-has to (`kernels.schedule.epoch_criteria.call`). The two are not in proportion, so the next check
-also has a latest epoch: a few times the epochs so far, or the number that the rate of the checks so
-far predicts. Plain descent has no memory of rows, and only that latest epoch. All this depends on
-the models, not on the clock: one worker with a seed stops at the same epoch in every call.
+With a rule that remembers rows, the change of this memory in an epoch decays like the gradient, and
+it is known without a pass. The run pauses for the next check once the change has fallen by the
+factor by which the criterion still has to fall (`kernels.schedule.epoch_criteria.call`). The change
+and the criterion are not in exact proportion, so the next check also has a latest epoch: a few
+times the epochs so far, or the number that the rate of the checks so far predicts. Plain descent
+has no memory of rows, and therefore only the latest epoch. All this depends on the models, not on
+the clock: one worker with a seed stops at the same epoch in every call.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 
 FIRST_CHECK = 3  # epochs
-PATIENCE = 7  # most epochs to the next check per epoch so far, if an epoch's end may ask for one
-DOUBT = 2.0  # the same per epoch that the checks so far predict
-SPACING = 16  # a check waits at least 1/SPACING of the epochs so far: near the end noise asks
-TAKEN_SHARE = 0.9  # of the gradient: an average of SAGA's that has it is taken for the gradient
-SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
+# most epochs to the next check, per epoch so far, if the end of an epoch may request a check
+PATIENCE = 7
+DOUBT = 2.0  # most epochs to the next check, per epoch that the checks so far predict
+SPACING = 16  # a check waits at least 1/SPACING of the epochs so far: late requests may be noise
+TAKEN_SHARE = 0.9  # SAGA's average is taken for the gradient if it has this share of it
+SETTLED = 0.1  # the intercepts are good enough at a mean slope of this share of the tolerance
 NAMES = {
     "gradient": "largest component of the gradient",
     "gap": "duality gap",
@@ -42,12 +44,12 @@ NAMES = {
 }
 
 
-# ``by_one(found)``: the result that one process finds, the same for all processes of the run
+# ``by_one(found)`` calls `found` in one process, and returns its result in all processes of the run
 ByOne = Callable[[Callable[[], np.ndarray]], np.ndarray]
 
 
 def at_once(found: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the result of the only process."""
+    """Call `found` and return its result, in a run of one process."""
     return found()
 
 
@@ -55,31 +57,31 @@ class AtPause:
     """An action of the caller in a run's pauses."""
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the session, which no worker writes meanwhile.
+        """Act on the session, while no worker writes it.
 
-        Returns the epoch to pause again, or None to stop.
+        Returns the epoch of the next pause, or None to stop the run.
         """
         raise NotImplementedError
 
     def evaluate(self, session: Session, each: Each = map) -> int | None:
-        """The first part of `act`, before the epoch's decision; returns the same."""
+        """Do the first part of `act`, before the epoch's decision; return what `act` returns."""
         return self.act(session, each)
 
     def save(self, session: Session) -> None:
-        """The second part, once the run goes on."""
+        """Do the second part of `act`, once it is decided that the run goes on."""
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """The remaining work, for any thread while the workers go on; None: nothing is left."""
+        """Return the remaining work, for any thread while workers go on; None: no work is left."""
         return None
 
 
 class EachEpoch(AtPause):
-    """Pauses workers at every epoch's end, so that a callback per epoch reads that epoch's model.
+    """Pause workers at every epoch's end: a callback for the epoch then reads its model.
 
-    Without pauses fast workers would end several epochs before the caller's thread reports the
-    first, and all would be reported with the model of the last.
+    Without pauses, fast workers could end several epochs before the caller's thread reports the
+    first one. All these epochs would be reported with the model of the last one.
 
-    checks : other actions in pauses, at their own epochs
+    checks : another action in pauses, at its own epochs
     """
 
     def __init__(self, checks: AtPause | None, session: Session) -> None:
@@ -88,7 +90,7 @@ class EachEpoch(AtPause):
         session.raise_limit(min(self._next, session.word(layout.EPOCHS) + 1))
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Do the actions that are due at this epoch; workers pause again at the next one."""
+        """Do the other action if it is due at this epoch; workers pause again at the next epoch."""
         epoch = session.word(layout.EPOCHS)
         called_for = session.called_for
         due = self._next if called_for is None else min(self._next, called_for)
@@ -100,12 +102,12 @@ class EachEpoch(AtPause):
         return epoch + 1
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """The remaining work of the other actions."""
+        """Return the remaining work of the other action; None: no work is left."""
         return None if self._checks is None else self._checks.meanwhile()
 
 
 def reported_gradient(problem: RowProblem, session: Session, coef: np.ndarray) -> float:
-    """The largest component of the gradient by SAGA's average; 0 without one."""
+    """Return the largest component of the gradient that SAGA's average gives; 0 without it."""
     average = session.memory.average
     if not average.size:
         return 0.0
@@ -116,9 +118,9 @@ def reported_gradient(problem: RowProblem, session: Session, coef: np.ndarray) -
 
 
 class Checks(AtPause):
-    """The criteria of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` over one run.
+    """The checks of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` during one run.
 
-    stop : has at least one of these criteria
+    stop : a stop with at least one of these criteria
     settles : whether a check sets the intercepts to the best ones for the coefficients
     """
 
@@ -132,7 +134,7 @@ class Checks(AtPause):
         self.seen: list[dict[str, Any]] = []
 
     def begin(self, session: Session) -> None:
-        """Start from the best intercepts of zero coefficients, whose margins need no pass."""
+        """Start with the best intercepts for zero coefficients; they need no pass over the rows."""
         if not self.settles:
             return
         problem, start = self.problem, best_without_features(self.problem)
@@ -150,13 +152,13 @@ class Checks(AtPause):
             session.put_units(*self.problem.sampled_units)
 
     def prepare(self) -> None:
-        """Load or compile the kernels of a check; a run does so before its workers start."""
+        """Load or compile the kernels of a check, before the workers start."""
         columns = self.problem.n_columns
         shape = columns, self.problem.n_features
         rows = self.problem.rows
         nothing = self.problem.with_rows(rows._replace(y=rows.y[:0]))
         settle = 0.0 if self.settles else None
-        # with slopes the pass over the conjugates is compiled too, which some checks need
+        # with slopes, the pass over the conjugates is compiled too; some checks need it
         slopes = np.empty((0, columns)) if self._needs_gap else None
         zeros = Model(np.zeros(shape), np.zeros(columns))
         check = Optimality(nothing, zeros, slopes=slopes, settle=settle)
@@ -189,7 +191,7 @@ class Checks(AtPause):
         self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the model, which no worker writes meanwhile; settle its intercepts."""
+        """Evaluate the model and settle its intercepts, while no worker writes it."""
         epoch = session.word(layout.EPOCHS)
         coef = self._evaluate(session, epoch, each)
         if self.met:
@@ -207,7 +209,7 @@ class Checks(AtPause):
             session.ask_for_check(enough, small, epoch + soonest)
         if enough == 0.0:
             return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
-        # a run that may give up has to find out early that its epochs will not do
+        # a run that may give up has to notice early that its epochs will not suffice
         reach = epoch if self.give_up else PATIENCE * epoch
         return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
 
@@ -228,20 +230,21 @@ class Checks(AtPause):
         return optimality.coef
 
     def gives_up(self, epoch: int, wanted: float) -> bool:
-        """Whether the remaining epochs would not do at the recent rate."""
+        """Whether the remaining epochs would not suffice at the recent rate."""
         if self.give_up and len(self.seen) > 2:
-            # early in a run it may be noise that nothing has been gained (infinity)
+            # infinity: nothing has been gained. Early in a run this may be noise
             stuck = math.isinf(wanted) and epoch >= self.epochs // 5
             far = math.isfinite(wanted) and wanted > 1.5 * (self.epochs - epoch)
             self.hopeless = stuck or far
         return self.hopeless
 
     def _enough_change(self, kind: str, session: Session, coef: np.ndarray) -> float:
-        """Sum of an epoch's squared changes at which a criterion may be met; 0: unknown.
+        """Estimate the sum of an epoch's squared changes at which a criterion may be met.
 
-        Near the optimum the changes, the gradient and the model's distance from the optimum are in
-        proportion; the gap is in proportion to their squares. Any sum will do if SAGA's average is
-        the gradient by now: few directions may be left then, which hardly change.
+        Near the optimum, the changes, the gradient and the model's distance from the optimum are in
+        proportion to each other; the gap is in proportion to their squares. If SAGA's average
+        already gives the gradient, any sum is accepted (infinity): few directions may then be left,
+        and their changes are small. 0 means that the sum is unknown.
         """
         last = self.seen[-1][kind]
         if not last > 0.0:
@@ -258,14 +261,15 @@ class Checks(AtPause):
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:
-            return None  # with a smooth loss derivatives at the model are newer than the memory's
+            # with a smooth loss, derivatives at the model are newer than the memory of rows
+            return None
         return session.remembered()
 
     def _foreseen(self, kind: str) -> float:
-        """Epochs still needed at the recent rate; infinity without progress.
+        """Predict the number of epochs still needed at the recent rate; infinity without progress.
 
-        The recent rate is that since the last check in the first two thirds of the epochs: runs
-        begin faster than they go on, and two successive checks differ mostly by noise.
+        The recent rate is the rate since the last check within the first two thirds of the epochs:
+        runs begin faster than they go on, and two successive checks differ mostly by noise.
         """
         last = self.seen[-1]
         early = [check for check in self.seen if 3 * check["epoch"] <= 2 * last["epoch"]]
@@ -288,7 +292,7 @@ class Checks(AtPause):
 
 
 class GradientChecks(Checks):
-    """The criterion `Stop.gradient` for a problem by a gradient: a pass over all rows."""
+    """The checks of `Stop.gradient` for a problem defined by a gradient: passes over all rows."""
 
     def __init__(self, problem: GradientProblem, stop: Stop) -> None:
         super().__init__(problem, stop, False)
@@ -310,14 +314,14 @@ class GradientChecks(Checks):
 
 
 def whole(epochs: float) -> int:
-    """Whole epochs, rounded up, and at least one."""
+    """Round a number of epochs up, to at least one."""
     return max(1, math.ceil(epochs))
 
 
 def check_criterion(problem: RowProblem, stop: Stop) -> None:
     """Refuse a criterion that the problem does not have.
 
-    Raises ValueError for a gradient criterion with a loss with kinks, or a gap without a penalty.
+    Raises ValueError for `Stop.gradient` if the loss has kinks, and for a gap without a penalty.
     """
     if stop.gradient is not None and problem.loss in losses.KINKED:
         raise ValueError(

@@ -1,8 +1,8 @@
-"""The numbers of a run, from a problem and the choices for it.
+"""The numbers of a run, computed from its problem and choices.
 
-See `hogshare.engine.linear_description` for linear problems, with a step for each row and enough
-rows in a block to be worth a claim. If a block's steps are taken outside of kernels, by a gradient,
-a block is one step, or a few.
+On a linear problem kernels take a step for each row, and a block has enough rows to be worth a
+claim (`hogshare.engine.linear_description`). If a block's steps are taken outside of kernels, by a
+gradient, a block is one step or a few steps.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from hogshare.kernels.schedule import epoch_schedule
 from hogshare.kernels.schedule.epoch_schedule import EpochPlan
 from hogshare.rules.row_memory import neutral
 
-PASS_ROWS = 1 << 14, 1 << 16  # of a block of a pass: fewest and most
-PASS_BLOCKS = 8  # per worker and epoch, in between
-MESSAGE_ROWS = 1 << 12  # of a pass that makes a message, at most: it is added as it arrives
+PASS_ROWS = 1 << 14, 1 << 16  # fewest and most rows of a pass's block
+PASS_BLOCKS = 8  # blocks per worker and epoch, between these bounds
+MESSAGE_ROWS = 1 << 12  # most rows of a pass that makes a message: it is added as it arrives
 NO_LOSS = "squared_error"  # no kernel evaluates it: the gradient reports its own loss
 KINDS = {
     kind: tuple(get_type_hints(kind).items()) for kind in (sgd_steps.RuleNumbers, EpochPlan)
@@ -43,8 +43,9 @@ KINDS = {
 def declared(numbers: sgd_steps.RuleNumbers | EpochPlan) -> dict[str, Any]:
     """Convert every number to the type that its field declares.
 
-    A kernel is compiled for the types it is called with, in seconds, so an integer where a fraction
-    may stand (``SAGA(step=1)``, a stretch that is the number of workers) would cost a kernel more.
+    A kernel is compiled for the types of its arguments, which takes seconds. An integer in a float
+    field (``SAGA(step=1)``, or a stretch that is the number of workers) would compile another
+    kernel.
     """
     fields = zip(KINDS[type(numbers)], numbers, strict=True)
     return {name: kind(value) for (name, kind), value in fields}
@@ -83,8 +84,8 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
         # the sum of iterates counts every change: a lost one would stay in it
         plane_numbers["atomic"] = 1
     if is_one_step(c, pace.block_rows) and plane_numbers.get("fold") == epoch_schedule.WEIGHTED:
-        # weights assume that successive rows stop at their optimum; one step computed at the
-        # snapshot does not
+        # the weights assume that successive rows stop at their optimum; a step computed at the
+        # snapshot does not stop there
         plane_numbers["fold"] = epoch_schedule.SUM
     plan = EpochPlan(
         block_rows=pace.block_rows,
@@ -109,7 +110,7 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
         **numbers_of(c.barrier, c.n_workers),
         **plane_numbers,
         sleeps=c.sleeps,
-        parts=0 if c.split else c.parts,  # then no worker reads the vector while another writes
+        parts=0 if c.split else c.parts,  # if split, no worker reads while another one writes
         shares=shares,
         free=int(shares > 0 and c.goes_on),
         stride=c.n_all / max(1, c.n_training),
@@ -130,27 +131,27 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
     )
     found = shapes(c, settings)
     in_sites = c.mode in (epoch_schedule.EXCHANGE, epoch_schedule.LOCK_FREE) and not c.world.is_one
-    if in_sites:  # weighs a site's change, whatever its workers do
+    if in_sites:  # the curvature weighs a site's change, whatever the site's workers do
         found["curvature"] = ((settings.n_features,), "float32")
     return settings, found
 
 
 def step_rows(c: Choices) -> int:
-    """Rows of a mini-batch, if one call takes all steps of a block; else 0."""
+    """Return the number of rows of a mini-batch if one call takes a block's steps; else 0."""
     if c.problem.has_rows or not c.steps_in_call:
         return 0
     return min(c.n_all, rows_of_step(c.rule, c.block))
 
 
 def is_one_step(c: Choices, block_rows: int) -> bool:
-    """Whether a block is one step, computed from one reading."""
+    """Whether a block is one step, computed from one reading of the vector."""
     if c.problem.has_rows:
         return block_rows <= c.batch > 1
     return not takes_passes(c.problem, c.rule) and block_rows <= (c.rule.batch or block_rows)
 
 
 def block_numbers(c: Choices) -> sgd_steps.RuleNumbers:
-    """The kernels' numbers of a rule: they decide the run's end and the averaging of iterates."""
+    """Return a rule's numbers for kernels: they decide the run's end and the averaging."""
     return sgd_steps.RuleNumbers(
         loss=losses.CODES[NO_LOSS],
         epsilon=0.0,
@@ -174,13 +175,14 @@ def block_numbers(c: Choices) -> sgd_steps.RuleNumbers:
 
 
 def block_pace(c: Choices) -> BlockPace:
-    """Settle blocks and exchanges.
+    """Settle the number of rows of a block, and of an exchange's interval.
 
-    With a pass, a block has enough rows to take longer than the call for them. If the problem
-    itself defines its steps, or has a gradient, a block is one step. A gradient is slow compared
-    with an exchange, which follows every block by default. If exchanges come only at blocks' ends,
-    a block of mini-batches is as long as the plane asks for, and so is every block of a worker with
-    a home; that does not lengthen a step. A message to a master is one step.
+    (1) If the problem takes its steps in a pass, a block has enough rows to take longer than the
+    call. (2) If the problem defines its own steps, or has a gradient, a block is one step. By
+    default an exchange follows every block, because a gradient is slow compared with an exchange.
+    (3) If exchanges come only at the ends of blocks, a block of mini-batches has as many rows as
+    the plane asks for. The same holds for every block of a worker with a home. This does not
+    lengthen a step. (4) A message to a master is one step.
     """
     if c.plane.has_cells:  # a block has the rows of the largest cell
         return BlockPace(int(np.diff(c.problem.cells.ends, prepend=0).max()), 0, 0)
@@ -189,7 +191,7 @@ def block_pace(c: Choices) -> BlockPace:
     if c.steps_by_rows:
         fewest, most = PASS_ROWS
         share = -(-c.n_all // (PASS_BLOCKS * c.n_workers))
-        # an even share if that is less: else one worker would get all rows
+        # at most an even share, or one worker would get all rows
         fewest = min(fewest, -(-c.n_all // c.n_workers))
         rows = max(fewest, min(most, share))
         if c.mode == epoch_schedule.MASTER:  # the workers' messages begin at one vector
@@ -209,21 +211,22 @@ def block_pace(c: Choices) -> BlockPace:
 
 
 def _wished(c: Choices) -> int | None:
-    """Rows of a block that the plane asks for, if workers have homes; None: any."""
+    """Return the rows of a block that the plane asks for, if workers have homes; None: any."""
     if not c.plane.has_homes or c.home_rows:
         return c.home_rows
     wished = c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)
-    # a law decides a simulator's seconds; without a mini-batch a block is one step
+    # not in a simulator, where a law decides the seconds; without a mini-batch, a block is one step
     has_short_steps = c.rule.batch is not None or c.steps_by_rows
     if wished is None and has_short_steps and not c.is_simulated:
         wished = c.plane.rows_worth_a_link(c.problem, c.n_all, c.n_workers)
-        if wished is not None:  # several steps, whatever the timing: sites may not differ in that
+        # at least two steps, whatever this site's timing: sites must not differ in having several
+        if wished is not None:
             wished = max(wished, 2 * c.batch)
     return wished
 
 
 def fitted(c: Choices) -> Choices:
-    """Complete the plane's choices that depend on the problem."""
+    """Return the choices with the plane's own choices that depend on the problem settled."""
     plane = c.plane.fitted(c.problem, c.n_all, c.n_workers)
     c = replace(c, plane=plane)
     if c.problem.has_rows or not plane.has_homes or c.n_workers == 1:

@@ -1,14 +1,14 @@
-"""Links emulated between workers of one memory: a message's head has the time when it is due.
+"""Links emulated between workers that share one memory: a message's head has its due time.
 
-A token bucket and a delay line in user space (`hogshare.links.Line` between machines): a message
-departs after the link has let the earlier messages go, and the reader's end
+A token bucket and a delay line in user space (between machines, see `hogshare.links.Line`): a
+message departs after the link has let the earlier messages go, and the edge's reader
 (`hogshare.shm.mailbox.Edge`) does not see it before its latency is over.
 
-Writers: an edge's writer, which has taken its centre's lock, writes `M_FREE` and the head's `H_DUE`
-before it sends; the caller writes `M_BEGAN`, while no worker works. Readers: the writer reads
-`M_FREE`, the reader `H_DUE` of sent messages. All have one clock, `time.perf_counter_ns` of a
-machine. The mailbox's owner frees. If a writer dies between its writes and the send, the link is
-busy for a message that was never sent.
+Writers: an edge's writer has taken its centre's lock; it writes `M_FREE` and the head's `H_DUE`
+before it sends. The caller writes `M_BEGAN` while no worker works. Readers: the writer reads
+`M_FREE`, and the edge's reader reads `H_DUE` of sent messages. Writers and readers use the same
+clock, the machine's `time.perf_counter_ns`. The mailbox's owner frees. If a writer dies between its
+writes and the send, the link stays busy for the time of a message that was never sent.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from hogshare.shm.mailbox import AtOnce, mail_bytes
 
 
 class Delayed(AtOnce):
-    """A transport within one memory with the delays of links.
+    """A transport within one memory, with the delays of emulated links.
 
-    links : of each edge
-    value_bytes : counted bytes of a value
+    links : the link of each edge
+    value_bytes : number of bytes that are counted for a value
     """
 
     def __init__(self, links: Sequence[Link], value_bytes: int) -> None:
         self._links, self._value_bytes = links, value_bytes
 
     def begin(self, box: Mailbox) -> None:
-        """Count the seconds of the run from now."""
+        """Begin the run's time now, with every link free."""
         box.counters[:, layout.M_BEGAN] = time.perf_counter_ns()
         box.counters[:, layout.M_FREE] = 0
 
     def has_mail(self, box: Mailbox) -> bool:
-        """Whether a message is still to be seen."""
+        """Whether a message is under way: its due time has not come."""
         return bool((box.heads[:, :, layout.H_DUE] > time.perf_counter_ns()).any())
 
     def send(self, box: Mailbox, edge: int) -> None:
-        """Send the message, due for the reader once the link has let it through."""
+        """Send the message; it is due for the reader after the link's delay and latency."""
         counters, link = box.counters[edge], self._links[edge]
         slot = slot_of(box, counters[layout.M_POSTED] + 1)
         head = box.heads[edge, slot]
@@ -53,6 +53,6 @@ class Delayed(AtOnce):
         now, free = time.perf_counter_ns() - began, counters.item(layout.M_FREE)
         departs = link.departs(1e-9 * max(now, free), n_bytes)
         counters[layout.M_FREE] = round(1e9 * departs)
-        # before the send, after which the reader reads the head
+        # stored before the send, because the reader may read the head after the send
         head[layout.H_DUE] = began + round(1e9 * (departs + link.latency))
         super().send(box, edge)

@@ -1,12 +1,12 @@
 """Decisions at the ends of epochs, while the workers are paused: whether to go on, and how.
 
-A function as `on_epoch` of `hogshare.solve` is notified of epochs, and decides only whether to go
-on; on some planes workers are in the next epoch by then. A decision about the next epoch's order or
-step size needs paused workers: with one worker that is a loop over epochs, with several workers the
-same loop.
+A function that is passed as `on_epoch` to `hogshare.solve` is notified of epochs, and decides only
+whether to go on; on some planes, workers are already in the next epoch. A decision about the next
+epoch's order or step size needs paused workers. With such decisions, one worker and several workers
+run the same loop over epochs.
 
-The caller's thread calls, while no worker works. It writes the orders and the step size, and
-workers read them when they go on.
+Writers: the caller's thread writes the orders and the step size, while no worker works. Readers:
+the workers, when they go on. The session's owner frees.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hogshare.kernels.rows.shared_passes import Each
 class EpochEnd:
     """A run between two epochs.
 
-    epoch : finished epochs
-    n_workers : workers of the run, with or without a block
+    epoch : number of finished epochs
+    n_workers : number of the run's workers, including workers without a block
     """
 
     def __init__(self, session: Session, each: Each = map) -> None:
@@ -38,46 +38,47 @@ class EpochEnd:
 
     @property
     def loss(self) -> float:
-        """Mean loss of the last epoch's rows, each before its step."""
+        """Mean loss of the last epoch's rows; each loss is computed before the row's step."""
         return float(self._of_last()[0]) / self._session.schedule.order.shape[1]
 
     @property
     def sums(self) -> np.ndarray:
-        """Losses of the last epoch's rows, each before its step, as the criterion sums them.
+        """Sums of the last epoch's losses as the stop criterion uses them.
 
-        float64 of shape (n_columns,).
+        Each row's loss is computed before the row's step. float64 of shape (n_columns,).
         """
         n = self._session.schedule.columns.shape[1]
         return self._of_last()[n : 2 * n].copy()
 
     def _of_last(self) -> np.ndarray:
-        """All sums of the last epoch in the kernels' order: a view."""
+        """All sums of the last epoch in the order of the kernels: a view."""
         sums: np.ndarray = self._session.schedule.sums
         return sums[(self.epoch - 1) % len(sums)]
 
     @property
     def is_split(self) -> bool:
-        """Whether the workers have computed each mini-batch together."""
+        """Whether the workers compute each mini-batch together."""
         return self._session.plan.split > 0
 
     @property
     def has_homes(self) -> bool:
-        """Whether each worker, or each centre, has a model of its own."""
+        """Whether each worker, or each centre, has its own model."""
         return self._session.homes is not None
 
     def objective(self, problem: Any, params: np.ndarray) -> float:
-        """The objective of a `NetworkProblem`, by as many threads as there are workers."""
+        """Evaluate the objective of a `NetworkProblem`, with as many threads as workers."""
         return float(problem.objective(params, self._each, self.n_workers))
 
     def model(self) -> Any:
-        """The model in the form of the problem's kind: a copy."""
+        """Return a copy of the model: a `Model`, or `Params` for a problem with a gradient."""
         return self._session.snapshot()
 
     def take_order(self, order: np.ndarray) -> None:
         """Set the order of the next epoch's rows, in a run with ``shuffle=False``."""
         schedule = self._session.schedule
         schedule.permutation[:] = order
-        schedule.order[self.epoch % 2] = order  # it may have been prepared before the pause
+        # overwrite the order of the next epoch, which may have been prepared before the pause
+        schedule.order[self.epoch % 2] = order
 
     def take_step(self, eta: float) -> None:
         """Set the step size from now on, in a run with ``StepSize("adaptive")``."""
@@ -85,10 +86,10 @@ class EpochEnd:
 
 
 class EpochEnds(AtPause):
-    """Decides at the ends of epochs; `hogshare.solve` takes one as its `on_epoch`.
+    """Call a function at the end of every epoch; pass it to `hogshare.solve` as `on_epoch`.
 
-    decide : ``decide(end) -> bool``, whether to stop, from an `EpochEnd`. It is also called before
-        the first epoch, and after the last one.
+    decide : ``decide(end) -> bool`` gets an `EpochEnd` and returns whether to stop. It is also
+        called before the first epoch, and after the last one.
     """
 
     def __init__(self, decide: Callable[[EpochEnd], bool]) -> None:

@@ -1,5 +1,7 @@
-"""The interleaving of an asynchronous run: the worker, block and version read of every change, in
-the order in which changes reached the model. With it the run can be replayed on one core.
+"""The interleaving of an asynchronous run, from which the run can be replayed on one core.
+
+It records the worker, the block and the version read of every change, in the order in which the
+changes reached the model.
 """
 
 from __future__ import annotations
@@ -30,13 +32,15 @@ class Recording:
     Attributes
     ----------
     events : ndarray of shape (n_events, 3), int64
-        Worker, ticket (epoch times blocks of an epoch plus block) and version read, in the order
-        of the changes. Worker -1: the master applied the remainder of a sum.
+        Columns: worker; ticket, which is the epoch times the blocks of an epoch, plus the block;
+        version read. Rows are in the order of the changes. Worker -1 means that the master applied
+        the remainder of a sum.
     proposals : ndarray of shape (n_events,), int64
-        Number of messages from about the same point as this one, by which a master weighed it.
+        Number of messages from about the same point as this message. The master weighed the message
+        by this number.
     exact : bool
-        Whether a replay gives the same bits. On one vector without locks it does not: workers write
-        it row by row, and the record has the order in which blocks ended.
+        Whether a replay gives the same bits. A replay on one vector without locks does not: workers
+        write the vector row by row, but the record has only the order in which blocks ended.
     """
 
     events: np.ndarray
@@ -54,7 +58,7 @@ class Recording:
 
 
 def check_recordable(settings: SessionSettings, has_homes: bool) -> None:
-    """Refuse runs whose interleaving is not enough for a replay."""
+    """Refuse a run whose interleaving does not suffice for a replay."""
     mode = settings.plan["private"]
     if settings.plan["grid"]:
         raise ValueError("on Grid() the same seed gives the same bits: leave record=True out.")
@@ -72,7 +76,7 @@ def check_recordable(settings: SessionSettings, has_homes: bool) -> None:
 
 
 def taken_from(session: Session) -> tuple[np.ndarray, np.ndarray]:
-    """The events that a session has recorded, and the proposals; see `Recording`."""
+    """Return the events that a session has recorded, and the proposals; see `Recording`."""
     events = session.arrays["recording"]
     count = session.word(layout.RECORDED)
     if count > len(events):
@@ -85,7 +89,7 @@ def taken_from(session: Session) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replay_recording(problem: Problem, recording: Recording) -> Session:
-    """Replay a recording in this thread; the problem is the run's own."""
+    """Replay a recording in this thread; `problem` is the problem of the recorded run."""
     settings = recording.settings
     arrays = {**private_memory(recording.shapes), **row_arrays(problem)}
     outside = GradientSteps(problem, recording.rule) if by_gradient(problem) else None
@@ -111,10 +115,11 @@ class _Replay:
         self.of_epoch = [np.flatnonzero(epoch == e) for e in range(epoch.max(initial=-1) + 1)]
 
     def _prepare(self, ticket: int) -> None:
-        """Prepare the row order of a ticket's epoch; then both orders are those of the run.
+        """Prepare the row order of a ticket's epoch, and of the epochs before it.
 
-        The epoch before the last loses its order. In the run it was over by then, and its messages
-        that were not taken yet were computed.
+        Two orders are stored, so preparing an epoch overwrites the order of two epochs before. In
+        the run that epoch was over by then, so all its messages were computed, if not yet taken.
+        They are computed first in the replay, too.
         """
         epoch = ticket // self.session.plan.n_blocks
         while self.prepared < epoch:
@@ -144,10 +149,10 @@ class _Replay:
         self.computed[i] = True
 
     def by_versions(self) -> None:
-        """Repeat the master's takes in order, each message computed at its version.
+        """Repeat the master's takes in order; compute each message at the version it was read at.
 
-        A message that is taken later may have been computed at the current version: it is computed
-        before the model changes. (Not earlier: a worker has few slots.)
+        A message that is taken later may have been computed at the current version. It is computed
+        just before the model changes, not earlier, because a worker has few slots.
         """
         session, events = self.session, self.events
         readers: dict[int, list[int]] = {}
@@ -156,7 +161,7 @@ class _Replay:
         for i, (worker, _, version) in enumerate(events):
             if worker == layout.NO_WORKER or self._fills(version):
                 now = readers.pop(session.word(layout.VERSION), [])
-                # by ticket, which is the order in which a worker has claimed
+                # in the order of tickets, which is the order of a worker's claims
                 for k in sorted(now, key=lambda k: (events[k, layout.E_TICKET], k)):
                     self._compute(k)
             self._compute(i)
@@ -164,14 +169,14 @@ class _Replay:
             replay.take_again(session.plan, *groups, int(worker))
 
     def _fills(self, version: int) -> bool:
-        """Whether a message computed at that version is the last one before the next version."""
+        """Whether a message computed at `version` completes the sum that makes the next version."""
         plan, word = self.session.plan, self.session.word
         if master_updates.is_dropped(plan, word(layout.VERSION) - version):
             return False
         return word(layout.GATHERED) + 1 >= plan.gradients
 
     def in_order(self) -> None:
-        """Repeat the blocks in order on the vector."""
+        """Repeat the blocks on the vector, in the order of their events."""
         s = self.session
         for worker, ticket, _ in self.events:
             self._prepare(int(ticket))

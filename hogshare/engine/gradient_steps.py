@@ -3,27 +3,27 @@
 A quantum (`hogshare.kernels.schedule.outside_steps`) claims a block, and a `BlockWorker` takes the
 block's step in the place that the plane prescribes:
 
-- private copies, and the one worker's vector: in the copy, which the quantum folds;
-- the one vector without locks: in it, by NumPy's subtraction, or by atomic adds;
-- a master: in the worker's next slot, as a message, which the quantum posts.
+- private copies, or the vector of an only worker: in the copy, which the quantum folds;
+- the one vector without locks: in this vector, by NumPy's subtraction or by atomic adds;
+- a master: in the worker's next slot, as a message that the quantum posts.
 
-Or the problem itself takes a step for each row of the block (`GradientProblem.advance`), in the
-copy or in the one vector; a master's message is then the change of the worker's copy of the
-snapshot, as it also is if a block is several mini-batches.
+Alternatively, the problem itself takes a step for each row of the block
+(`GradientProblem.advance`), in the copy or in the one vector. If it does, or if a block is several
+mini-batches, the message to a master is the change of the worker's copy of the snapshot.
 
 If a mini-batch is split, a block is a part of it, and the part's gradient goes into the worker's
-row of `parts`; the worker with the round's first section takes one step by the sum of the parts.
+row of `parts`. The worker with the round's first section takes one step by the sum of the parts.
 
-Some problems take the steps of many mini-batches in one call (`EpochPlan.step_rows`). A block is
-then so many mini-batches. Workers that split it are a team: each computes with a slice of the
-vector and writes that slice at the block's end (`hogshare.kernels.networks.network_training`). If
-one of them dies, the worker with the block's first part takes all of the block's steps alone.
+Some problems take the steps of many mini-batches in one call (`EpochPlan.step_rows`). A block then
+has that many mini-batches. Workers that split it are a team: each computes with a slice of the
+vector and writes this slice at the block's end (`hogshare.kernels.networks.network_training`). If a
+worker of the team dies, the worker with the block's first part takes all steps of the block alone.
 
-Writers: worker `me` writes its own copy, its own slots and its own row of `parts`; a worker that
-steps writes the one vector; T_PART as in `hogshare.kernels.schedule.ordered_rounds`. Readers: as in
-`hogshare.kernels.schedule.epoch_schedule`; the worker that takes the round's step reads all rows of
-`parts`, after each worker's releasing store of T_READY. The session's owner frees; `out` belongs to
-the worker.
+Writers: worker `me` writes its own copy, its own slots and its own row of `parts`; the worker that
+takes a step writes the one vector; for T_PART see `hogshare.kernels.schedule.ordered_rounds`.
+Readers: see `hogshare.kernels.schedule.epoch_schedule`; the worker that takes the round's step
+reads all rows of `parts`, after each worker's releasing store of T_READY. Freeing: the session's
+owner frees. `out` is the worker's own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from hogshare.rules.protocol import Descents, Rule
 from hogshare.shm.mailbox import NO_PLACES
 
 OF_A_GRADIENT = ("descend", "part")  # methods of a compiled gradient besides its call
-SMOOTHING = 0.25  # of a worker's period of steps, per step
+SMOOTHING = 0.25  # weight of the newest value in a worker's smoothed period of steps
 
 
 def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
@@ -70,8 +70,8 @@ def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
 class GradientSteps:
     """The problem and rule of a run's steps, in the form in which every worker receives them.
 
-    around : functions that wrap the gradient, for workers that begin from now on
-    travels : whether some workers are processes, set by the runtime before any of them begins
+    around : functions that wrap the gradient of each worker that begins after they are set
+    travels : whether some workers are processes; the runtime sets it before any worker begins
     """
 
     problem: GradientProblem
@@ -86,13 +86,13 @@ class GradientSteps:
     def for_worker(
         self, me: int
     ) -> tuple[Callable[..., Any], Callable[[BlockClaim], object] | None]:
-        """The function that worker `me` calls for rows, and the one that announces its blocks."""
+        """Return two functions for worker `me`: to call for rows, and to announce blocks to."""
         passes = takes_passes(self.problem, self.rule)
         made = self.problem.advance_for_worker(me) if passes else self.problem.for_worker(me)
         return self._within(made), getattr(made, "begin", None)
 
     def trainer(self, *of_worker: Any) -> Callable[..., Any]:
-        """The function that takes a block's steps for a worker, see `NetworkProblem.trainer`."""
+        """Return the function that takes a block's steps for a worker: `NetworkProblem.trainer`."""
         return self._within(self.problem.trainer(*of_worker))  # type: ignore[attr-defined]
 
     def _within(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,19 +117,19 @@ def is_known(rule: Rule) -> bool:
 
 
 def _counts(state: WorkerState) -> dict[str, np.ndarray]:
-    """Copies of the arrays of a rule's state that have one number."""
+    """Copy the arrays of a rule's state that have exactly one number."""
     return {name: array.copy() for name, array in state.items() if array.size == 1}
 
 
 class BlockWorker(Worker):
-    """A worker whose steps are taken outside."""
+    """A worker whose steps are taken outside of kernels."""
 
     def __init__(self, session: Workspace, me: int) -> None:
         super().__init__(session, me)
         outside = session.outside
         assert outside is not None
         self.rule = self.rule_alone = outside.rule
-        # ticket of the last step; the run's steps for one of this worker
+        # ticket of this worker's last step; steps of the whole run per step of this worker
         self.ticket, self.period = -1, 0.0
         self.is_split = session.plan.split > 0
         self.state = WorkerState(
@@ -145,7 +145,7 @@ class BlockWorker(Worker):
             self.call = GradientCaller(outside.problem, call)
         plan = session.plan
         self.is_mailed = plan.private == epoch_schedule.MASTER
-        # a step that all workers take together, or that has no curvature to be weighed by, is added
+        # if all workers take a step together, or no curvature is known to weigh it, it is added
         is_weighed = plan.fold == epoch_schedule.MEAN or bool(self.vector.curvature.any())
         is_added = self.is_split or not is_weighed
         self.fold, self.one_of = epoch_schedule.SUM if is_added else plan.fold, 1
@@ -167,7 +167,7 @@ class BlockWorker(Worker):
         self.counted: tuple[int, list[dict[str, np.ndarray]]] = -1, []
 
     def _team(self) -> TeamArrays:
-        """The arrays that a team shares, which computes mini-batches together."""
+        """Return the shared arrays of the workers that compute a mini-batch together (views)."""
         arrays, schedule = self.session.arrays, self.session.schedule
         own = arrays["team_words"], arrays["parts"], arrays["team_before"]
         values = Values(*(arrays[f"team_{name}"] for name in Values._fields))
@@ -177,11 +177,11 @@ class BlockWorker(Worker):
         )
 
     def first_quantum(self, nanoseconds: int) -> int:
-        """One block: its time is not known yet."""
+        """Return 1, for one block: the time of a block is not known yet."""
         return 1
 
     def run_quantum(self, n_blocks: int) -> int:
-        """Claim blocks and take their steps, up to `n_blocks`; one of the ``QUANTUM_`` answers."""
+        """Claim up to `n_blocks` blocks and take their steps; return a ``QUANTUM_`` answer."""
         while True:
             answer = super().run_quantum(n_blocks)
             if answer == layout.QUANTUM_STEP:
@@ -217,7 +217,11 @@ class BlockWorker(Worker):
             self._by_batches(self.call, rows, t)
 
     def _block(self) -> tuple[int, np.ndarray, int, int, float]:
-        """The block in hand: ticket, its epoch's order, its ends in the order, the rows before."""
+        """Describe the block in hand.
+
+        Returns its ticket, its epoch's order, its first place in the order, its end there, and the
+        number of the run's rows before it.
+        """
         plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
         cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
@@ -225,20 +229,21 @@ class BlockWorker(Worker):
         return ticket, order, first, end, float(rows_before(ticket, len(order), before, plan))
 
     def _batch(self, ticket: int, order: np.ndarray) -> np.ndarray:
-        """Rows of the mini-batch that a block is a part of."""
+        """Return the rows of the mini-batch that a block is a part of."""
         plan = self.session.plan
         begin = ticket % plan.n_blocks // plan.split * plan.block_rows
         return order[begin : begin + plan.block_rows]
 
     def _pace(self, ticket: int) -> None:
-        """Adapt the rule to a worker that takes one in so many of the run's steps.
+        """Adapt the rule to a worker that takes only some of the run's steps.
 
-        The period is measured by the tickets between two of its own steps, and smoothed: if the
-        others do nothing, the rule does not change. A home's vector has no steps of others.
+        The period is the number of tickets from one of its own steps to the next, smoothed. If the
+        other workers do nothing, the rule does not change. Nor does it change in a home, whose
+        vector has no steps of other workers.
         """
         passed, self.ticket = ticket - self.ticket, ticket
         if self.home is not None or ticket == passed - 1 or passed < 1:
-            return  # its first block, or one that another worker has left behind
+            return  # the worker's first block, or a block that another worker has left behind
         settings = self.session.settings
         period = passed * settings.n_workers / len(self.session.local_workers)
         self.period += (period - self.period) * (SMOOTHING if self.period else 1.0)
@@ -249,8 +254,8 @@ class BlockWorker(Worker):
         plan, table = self.session.plan, self.session.schedule.table
         block, part = divmod(ticket, max(1, plan.split))
         size = plan.step_rows
-        # Others of the team read counts of steps, such as Adam's, meanwhile, so they change only
-        # at the end; and a worker that repeats a block counts from the block's beginning.
+        # Other workers of the team read counts of steps (such as Adam's) meanwhile, so the counts
+        # change only at the end; a worker that repeats a block counts from the block's beginning.
         if self.counted[0] != block:
             self.counted = block, [_counts(state) for state in self.states]
         copies = [
@@ -310,16 +315,17 @@ class BlockWorker(Worker):
         self.table[layout.T_PART] = len(rows)
 
     def gather(self) -> None:
-        """Take the step of the round's mini-batch, in this worker's section: no worker computes."""
+        """Take the step of the round's mini-batch in this worker's section; no worker computes."""
         table, call = self.session.schedule.table, self.call
         assert call is not None
-        # another worker repeats the block of a dead one, and its part counts then
+        # not the part of a dead worker: another worker repeats its block, and that part counts
         waiting = (table[:, layout.T_PART] > 0) & (table[:, layout.T_STATE] != layout.DEAD)
         parts = np.flatnonzero(waiting)
         n_rows = int(table[parts, layout.T_PART].sum())
         table[:, layout.T_PART] = 0
         ticket, order, _, _, rows_so_far = self._block()
-        # after a death a round may lack a part: its step uses the same mean, and is so much shorter
+        # after a death, a round may lack a part: the step uses the mean over the present rows, and
+        # is shortened by the missing share
         share = n_rows / len(self._batch(ticket, order))
         self.rule = self.rule_alone.among(share)
         t = self.session.rule.first_t + rows_so_far
@@ -329,7 +335,7 @@ class BlockWorker(Worker):
     def _take_together(
         self, parts: np.ndarray, share: float, eta: float, n_rows: int, t: float
     ) -> None:
-        """Take a step by the sum of parts, in the workers' order, which determines its bits."""
+        """Take a step by the sum of the parts; the order of the workers determines its bits."""
         rows, n = self.session.arrays["parts"], len(self.w)
         self.posts = self.is_mailed
         is_plain = share == 1.0 and not self.posts and not self.session.plan.atomic
@@ -363,10 +369,10 @@ class BlockWorker(Worker):
             self._write_message(changed, self._weighed(changed, away, len(rows)))
 
     def _weighed(self, places: np.ndarray | None, step: np.ndarray, n_rows: int) -> np.ndarray:
-        """The part to add of a step by so many rows, as other messages begin near the same vector.
+        """Weigh a step by `n_rows` rows, because other messages begin near the same vector.
 
-        A coordinate that many of a pass's rows touch is at its optimum by the end of each pass, and
-        the sum of several passes would move it as many times as far; see
+        If many rows of a pass touch a coordinate, the coordinate is at its optimum at the end of
+        each pass. The sum of several passes would move it several times as far; see
         `hogshare.kernels.exchange.master_updates`.
         """
         if self.fold == epoch_schedule.SUM:
@@ -381,18 +387,19 @@ class BlockWorker(Worker):
         return step * exchange_weight(z, float(self.one_of)).astype(step.dtype)
 
     def _is_divergence(self, surely: bool = False) -> bool:
-        """Whether the vector has left the range because of too long steps; stop the run then."""
+        """Return whether too long steps took the vector out of range; if so, stop the run."""
         if not surely and np.isfinite(self.w).all():
             return False
         if self.table[layout.T_SITE] == layout.ONE_SITE:
             self.session.stop(layout.STOPPED_BY_DIVERGENCE)
         else:
-            self.table[layout.T_STOPS] = layout.STOPPED_BY_DIVERGENCE  # for all sites at one point
+            # the runtime stops all sites at the same point
+            self.table[layout.T_STOPS] = layout.STOPPED_BY_DIVERGENCE
         return True
 
     def _by_batches(self, call: GradientCaller, rows: np.ndarray, t: float) -> None:
         size = self.rule.batch or max(self.session.plan.block_rows, len(rows))
-        # several steps are one message: they are taken on the copy, and the change is sent
+        # several steps make one message: they are taken on the copy, and the copy's change is sent
         self.posts = self.is_mailed and len(rows) <= size
         for begin in range(0, len(rows), size):
             batch = rows[begin : begin + size]
@@ -417,12 +424,12 @@ class BlockWorker(Worker):
         if self.is_mailed and not self.posts:
             away = self.private.base - self.w
             step = self._weighed(None, away, len(rows))
-            # the block's iterates are the copy's; later ones contain the part that was added
+            # the iterates of this block are the copy's; later iterates contain the added share
             self._count_change(None, step - away, t)
             self._write_message(None, step)
 
     def _step_sizes(self, times: np.ndarray) -> np.ndarray:
-        """The sizes of successive steps."""
+        """Return the sizes of successive steps at the times `times`."""
         if self.session.rule.schedule in (step_schedules.ADAPTIVE, step_schedules.CONSTANT):
             return np.full(len(times), self._step_size(float(times[0])))
         return np.array([self._step_size(float(t)) for t in times])
@@ -442,7 +449,7 @@ class BlockWorker(Worker):
         self, out: np.ndarray, places: np.ndarray | None, eta: float, n_rows: int, t: float
     ) -> None:
         """Take one step from the gradient in `out`."""
-        if self.state:  # it also moves numbers that this gradient does not
+        if self.state:  # a rule with a state also moves coordinates that this gradient leaves
             step, places = out if places is None else out.copy(), None
         else:
             step = out if places is None else out[places]
@@ -487,7 +494,7 @@ class BlockWorker(Worker):
         head[layout.H_PROPOSALS] = self.one_of
 
     def _averaged_from(self) -> float:
-        """Rows of the run before the first counted iterate, which begins a mini-batch."""
+        """Count the run's rows before the first counted iterate, which begins a mini-batch."""
         rule, plan = self.session.rule, self.session.plan
         n_rows = self.order.shape[1]
         size = self.rule.batch or plan.block_rows
@@ -498,11 +505,11 @@ class BlockWorker(Worker):
     def _count_iterates(
         self, places: np.ndarray | None, step: np.ndarray, n_rows: int, t: float
     ) -> None:
-        """Add to the sum of iterates: a step's iterate follows it, once for each of its rows.
+        """Add a step's iterate to the sum of iterates, once for each of its rows.
 
-        The sum of N iterates is ``N w`` less each change times the iterates before it; see
-        `hogshare.kernels.rules.sgd_steps`, with private copies, and
-        `hogshare.kernels.rules.hogwild_steps`.
+        The iterate is the vector after the step. The sum of N iterates is ``N w`` minus each change
+        times the number of iterates before it; see `hogshare.kernels.rules.sgd_steps` for private
+        copies, and `hogshare.kernels.rules.hogwild_steps` for the one vector.
         """
         if not 0 < self.session.rule.average <= t:
             return
@@ -512,7 +519,7 @@ class BlockWorker(Worker):
         self.local[layout.L_AVERAGE_COUNT] += n_rows
 
     def _count_change(self, places: np.ndarray | None, step: np.ndarray, t: float) -> None:
-        """Subtract the change, minus the step, from the sum for the iterates before it."""
+        """Correct the sum of iterates for a change (the negative `step`) that they do not have."""
         if not 0 < self.session.rule.average <= t:
             return
         if self.session.plan.private in (epoch_schedule.LOCK_FREE, epoch_schedule.MASTER):

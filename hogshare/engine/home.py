@@ -1,10 +1,10 @@
 """The home of one worker: its own vector, on planes that manage workers' vectors themselves.
 
-Writers: the worker writes its own vector, with its own numbers; mail see `hogshare.shm.mailbox`.
-Readers: the worker; the caller, at any moment, for a snapshot. The session's owner frees.
+Writers: the worker writes its own vector and its own numbers; for mail see `hogshare.shm.mailbox`.
+Readers: the worker, and the caller at any moment for a snapshot. The session's owner frees.
 
-The plane's code is called after a block. To wait it yields a condition (`Until`), and the worker's
-driver lets it go on once the condition is met.
+The plane's code is called after a block. To wait, this code yields a condition (`Until`), and the
+worker's driver resumes it once the condition is met.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from hogshare.planes.wait_condition import Until
 from hogshare.shm.mailbox import NO_PLACES, Message, RegisterEdge
 from hogshare.shm.table import ProgressTable
 
-SPIN_NS = 300_000  # reporting a wait takes the interpreter, which other workers need to go on
-MOST_WISHES = 100_000  # of a plane after one block
+SPIN_NS = 300_000  # before a wait is reported: that takes the interpreter, which others need
+MOST_WISHES = 100_000  # most conditions that a plane may yield after one block
 
 
 class WorkerHome:
-    """One worker's home as its plane sees it.
+    """The home of one worker, in the form that its plane uses.
 
-    homes : of the run (`hogshare.engine.homes.Homes`)
+    homes : the homes of the run (`hogshare.engine.homes.Homes`)
     me : the worker's number
     """
 
@@ -44,10 +44,10 @@ class WorkerHome:
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
         self.boxes = homes.boxes  # all edges, in the order of the plane's `edges`
-        self.box = session.mail.box  # their slots
+        self.box = session.mail.box  # the slots of the edges
         self._session, self._homes = session, homes
         self._private = session.private(me)
-        self._own = session.vector_of(me)  # a group's, where its workers have no copies
+        self._own = session.vector_of(me)  # the group's vector, if its workers have no copies
         self.is_direct = self._own is not session.vector
         self._row = session.schedule.table[me]
         self._has_intercept = bool(session.rule.fit_intercept)
@@ -58,19 +58,19 @@ class WorkerHome:
 
     @property
     def blocks(self) -> int:
-        """Blocks that this worker has completed."""
+        """Number of blocks that this worker has completed."""
         return int(self._row[layout.T_BLOCKS])
 
     @property
     def clock(self) -> int:
-        """Blocks as barriers count them: a late worker begins at the others' minimum."""
+        """Number of blocks as barriers count them: a late worker begins at the others' minimum."""
         return int(self._row[layout.T_CLOCK])
 
     @property
     def share(self) -> tuple[int, int]:
-        """Blocks of its own rows that it has claimed, and their number in an epoch; else zeros.
+        """Claimed blocks of this worker's own rows, and the number of such blocks in an epoch.
 
-        After a block all claimed blocks are done.
+        After a block, all claimed blocks are done. Both are 0 if workers have no rows of their own.
         """
         plan = self._session.plan
         if not plan.shares:
@@ -79,7 +79,7 @@ class WorkerHome:
 
     @property
     def goes_on(self) -> bool:
-        """Whether its next block is one of its own that need not wait for other workers."""
+        """Whether the worker's next block is its own and may begin without waiting for others."""
         plan = self._session.plan
         done, in_epoch = self.share
         opened = min(plan.max_epochs, self._session.word(layout.READY))
@@ -87,10 +87,10 @@ class WorkerHome:
 
     @property
     def reads(self) -> np.ndarray | None:
-        """Places of the vector that the worker's next block reads; None: all, or not known yet.
+        """Return the places of the vector that the next block reads; None: all, or not known yet.
 
-        They are known for a linear problem with sparse rows, if the rows are the worker's own and
-        the order of the next block's epoch is ready.
+        The places are known for a linear problem with sparse rows, if the rows are the worker's own
+        and the order of the next block's epoch is ready.
         """
         session, plan = self._session, self._session.plan
         done, in_epoch = self.share
@@ -112,20 +112,20 @@ class WorkerHome:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block."""
+        """Number of rows of a block."""
         return int(self._session.plan.block_rows)
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of one number of the vector."""
+        """Number of bytes of one number of the vector."""
         return int(self._private.w.dtype.itemsize)
 
     def now(self) -> float:
-        """Seconds of the run's clock, virtual ones of a `Simulator`."""
+        """Return the seconds of the run's clock; with a `Simulator` the clock is virtual."""
         return float(self._session.clock() * 1e-9)
 
     def waits(self, worker: int) -> bool:
-        """Whether the plane has another worker wait."""
+        """Whether the plane makes worker `worker` wait at present."""
         return bool(self._homes.table[worker, layout.T_PLANE_WAIT])
 
     @property
@@ -134,7 +134,7 @@ class WorkerHome:
         return ProgressTable(self._homes.table)
 
     def read(self) -> np.ndarray:
-        """The current vector: a copy. Other workers may write a group's meanwhile."""
+        """Return a copy of the current vector; a group's other workers may write it meanwhile."""
         if self.is_direct:
             parts = (self._own.w, self._own.intercept) if self._has_intercept else (self._own.w,)
             return np.concatenate(parts)
@@ -146,7 +146,7 @@ class WorkerHome:
         return np.concatenate(parts)
 
     def write(self, vector: np.ndarray) -> None:
-        """Go on from another vector.
+        """Replace the vector by another one; the worker goes on from it.
 
         The sum of the iterates so far does not change (`hogshare.kernels.rules.sgd_steps`).
         """
@@ -159,7 +159,8 @@ class WorkerHome:
             self._own.w[:] = vector[:m]
             self._own.intercept[:] = vector[m:] if self._has_intercept else 0.0
             return
-        # the sum of iterates is the lag plus `late` times the vector: settle it at the old vector
+        # the sum of iterates is the lag plus `late` times the vector: settle it before the vector
+        # is replaced
         late = local[layout.L_AVERAGE_SCALE]
         if private.lag.size and late.any():
             private.lag[:] += (private.w.reshape(-1, n_columns) * late).reshape(-1)
@@ -170,10 +171,12 @@ class WorkerHome:
             local[layout.L_INTERCEPT] = vector[m:]
 
     def add(self, values: np.ndarray, places: np.ndarray | None = None) -> None:
-        """Add to the vector that a group reads and writes meanwhile; no change is lost.
+        """Add values to the vector, which the workers of a group read and write meanwhile.
+
+        No change is lost.
 
         values : float64 array of shape (n,)
-        places : int64 array of shape (n,), or None: the first n places
+        places : int64 array of shape (n,), or None for the first n places
         """
         own, m = self._own, len(self._own.w)
         if places is None:
@@ -192,7 +195,7 @@ class WorkerHome:
     # (`kernels.exchange.centre_edges`)
 
     def live(self) -> centre_edges.Live:
-        """The vector that blocks change, in its current form."""
+        """Return the vector that blocks change, in its current form (views)."""
         local, columns = self._private.local, self._session.settings.n_columns
         if self.is_direct:
             tail, scales = self._own.intercept, np.ones(columns)
@@ -204,9 +207,9 @@ class WorkerHome:
         )
 
     def weights(self, fold: int, rows: float) -> centre_edges.Weights:
-        """The weights by which changes of so many rows are multiplied.
+        """Return the weights by which a change made of `rows` rows is multiplied.
 
-        fold : `edges.SUM`, `WEIGHTED`, `MEAN` or `MOMENTUM`
+        fold : one of `edges.SUM`, `WEIGHTED`, `MEAN` and `MOMENTUM`
         """
         vector, rule = self._session.vector, self._session.rule
         clips = rule.penalty in (penalties.L1, penalties.ELASTICNET)
@@ -216,37 +219,37 @@ class WorkerHome:
 
     @property
     def links(self) -> list[Any] | None:
-        """Emulated links of the plane's edges; None: without any."""
+        """Return the emulated links of the plane's edges; None: no links are emulated."""
         return self._homes.links
 
     @property
     def averages(self) -> bool:
-        """Whether a sum of iterates has to stay unchanged when the vector is replaced."""
+        """Whether the run sums iterates; replacing the vector must not change this sum."""
         return self._private.lag.size > 0
 
     def adopt(self, mirror: np.ndarray, base: np.ndarray) -> None:
-        """Go on from another vector, and write it into `base` in this home's precision."""
+        """Replace the vector by `mirror`, and write it into `base` in this home's precision."""
         self.write(mirror)
         base[:] = self.read()
 
     @property
     def progress(self) -> np.ndarray:
-        """The table that kernels read: int64 [n_workers, N_TABLE]."""
+        """The progress table that kernels read: int64 of shape (n_workers, N_TABLE)."""
         return self._homes.table
 
     @property
     def opened(self) -> int:
-        """Epochs that it may begin without other workers; 0 if all begin together."""
+        """Number of epochs that the worker may begin alone; 0 if workers begin epochs together."""
         plan = self._session.plan
         return min(plan.max_epochs, self._session.word(layout.READY)) if plan.free else 0
 
     @property
     def spin_ns(self) -> int:
-        """Nanoseconds that a kernel waits for other workers before it reports the wait."""
+        """Return how many nanoseconds a kernel waits for other workers before it reports that."""
         return SPIN_NS if self._session.n_polls else 0
 
     def rounded(self, vector: np.ndarray) -> np.ndarray:
-        """A copy of a vector, its coefficients rounded to the rows' dtype."""
+        """Return a copy of a vector with its coefficients rounded to the dtype of the rows."""
         m, found = len(self._private.w), vector.copy()
         found[:m] = vector[:m].astype(self._private.w.dtype)
         return found
@@ -254,26 +257,29 @@ class WorkerHome:
     def post(
         self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0
     ) -> bool:
-        """Send a message to another home; False if the edge has no free slot.
+        """Send a message to another home; return False if the edge has no free slot.
 
-        Raises ValueError if the plane has no such edge, or the message has another size.
+        Raises ValueError if the plane has no such edge, or if the message's size does not fit.
         """
         size = len(self._private.w) + self._private.local.shape[1] * self._has_intercept
         size += self._homes.plane.extra
         n, m = np.shape(values), None if places is None else np.shape(places)
         if len(n) != 1 or n[0] > size or m not in (None, n):
             raise ValueError(
-                f"a message has at most {size} values in a row, and as many places, or none; got "
-                f"shapes {n} and {m}"
+                f"values must have one dimension and at most {size} values, and places the same "
+                f"length or be None; got shapes {n} and {m}"
             )
         return self._edge(self.me, to).post(values, places, round)
 
     def mail(self, sender: int) -> Message | None:
-        """The oldest message of another home that has arrived and not been taken, if any."""
+        """Return the oldest message from home `sender` that has arrived and is not yet taken.
+
+        Returns None if there is no such message.
+        """
         return self._edge(sender, self.me).poll()
 
     def take(self, sender: int) -> None:
-        """Acknowledge the oldest message of another home."""
+        """Acknowledge the oldest message from home `sender`."""
         self._edge(sender, self.me).take()
 
     def _edge(self, sender: int, to: int) -> RegisterEdge:
@@ -297,10 +303,10 @@ class WorkerHome:
         except Exception as error:
             raise self._homes.error("enter", error) from error
 
-    # -- the plane's code after a block, from one wish to the next -------------------------------
+    # -- the plane's code after a block, from one condition to the next --------------------------
 
     def after_block(self) -> None:
-        """Run the plane's code after a block, up to its first wish.
+        """Run the plane's code after a block, up to its first condition (an `Until`).
 
         Raises PlaneError if the code raises, or returns a value.
         """
@@ -313,9 +319,9 @@ class WorkerHome:
             raise self._wrong(f"returned {_short(answer)}", "return nothing, or yield Until(...)")
 
     def go_on(self, came: bool | None) -> None:
-        """Run the plane's code from its wish up to the next one.
+        """Run the plane's code from its current condition up to the next one.
 
-        came : whether the condition was met in time; None: the code has not begun
+        came : whether the condition was met in time; None if the code has not begun
         """
         assert self._steps is not None
         self.wish = None
@@ -335,7 +341,7 @@ class WorkerHome:
         self.wish = wish
 
     def is_met(self) -> bool:
-        """Whether the condition of the plane's wish is met.
+        """Whether the condition that the plane has yielded is met.
 
         Raises PlaneError if the plane's code raises, or answers anything but a bool.
         """
@@ -349,17 +355,17 @@ class WorkerHome:
         return bool(answer)
 
     def close(self) -> None:
-        """End the plane's code at its wish, if it has one: the run is broken off."""
+        """End the plane's code if it waits at a condition: the run is broken off."""
         steps, self._steps, self.wish = self._steps, None, None
         if steps is not None:
             self._called(steps.close)
 
     def mail_is_under_way(self) -> bool:
-        """Whether a message is on its way, for which all may wait."""
+        """Whether a message is on its way; all workers may wait for it."""
         return self._homes.mail_is_under_way()
 
     def stuck(self, waited_ns: int) -> PlaneError:
-        """The error to raise when all workers wait, and nothing that they wait for can happen."""
+        """Return the error to raise when all workers wait for conditions that cannot come true."""
         return PlaneError(
             f"The plane {self._homes.name} has let worker {self.me} wait for "
             f"{waited_ns * 1e-9:.0f} seconds in which all others waited too, so that nothing it "
@@ -371,7 +377,7 @@ class WorkerHome:
     def _called(
         self, function: Callable[..., Any], *args: Any, ends: type[Exception] | None = None
     ) -> Any:
-        """Call the plane's code; `ends` is the exception by which a generator ends."""
+        """Call the plane's code; `ends` is the exception that marks a generator's normal end."""
         try:
             return self._homes.call(function, *args)
         except Exception as error:

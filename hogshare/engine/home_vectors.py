@@ -1,7 +1,7 @@
-"""Vectors of workers' homes: the model made of them, and a checkpoint's state of them.
+"""The vectors of workers' homes: how a model is made of them, and how a checkpoint stores them.
 
-Writers and readers are those of `hogshare.engine.homes`; every method but `vector_of` and `model`
-is called while no worker works.
+For writers, readers and freeing see `hogshare.engine.homes`. All methods except `vector_of` and
+`model` are called while no worker works.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
 from hogshare.planes.protocol import Plane, PlaneError
 
-PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
+PREFIX = "plane_"  # prefix of the names of a plane's own arrays among a run's arrays
 HOMES = "homes"  # the name of all homes' vectors in a checkpoint
 
 
 class HomeVectors:
     """The vectors of one run's homes.
 
-    plane : of one's own, with homes
+    plane : a plane with homes
     """
 
     def __init__(self, session: Workspace, plane: Plane) -> None:
@@ -51,7 +51,7 @@ class HomeVectors:
             self.brought = np.tile(start, (self.n_workers, 1))
 
     def model(self) -> tuple[np.ndarray, np.ndarray]:
-        """Vector and intercepts of the model that the plane makes of the homes.
+        """Return the vector and the intercepts of the model that the plane makes of the homes.
 
         Raises PlaneError if the plane returns anything else.
         """
@@ -72,7 +72,7 @@ class HomeVectors:
         return self._cut(found)
 
     def vector_of(self, worker: int) -> np.ndarray:
-        """A worker's vector, a copy; of a worker at another site the last reported one."""
+        """Return a copy of a worker's vector; for a remote worker, of the last reported vector."""
         if worker in self.local_workers:
             return WorkerHome(self.session, self, worker).read()
         assert self.brought is not None
@@ -85,9 +85,10 @@ class HomeVectors:
         return w, intercept if len(intercept) else session.vector.intercept
 
     def state(self) -> dict[str, np.ndarray]:
-        """The state for a checkpoint; taken while no worker works, so all homes are of one round.
+        """Return the state for a checkpoint: copies of the homes and of the plane's arrays.
 
-        The model replaces the home of a dead worker.
+        Call it while no worker works: all homes are then of the same round. In the place of a dead
+        worker's home it has the model.
         """
         w, intercept = self.model()
         model = np.concatenate((w.astype(np.float64), intercept))
@@ -96,7 +97,8 @@ class HomeVectors:
         vectors = np.array(
             [
                 self.vector_of(k)
-                if k in living or self.plane.is_direct  # then the vector is its whole group's
+                # with `is_direct` the vector belongs to the worker's whole group
+                if k in living or self.plane.is_direct
                 else model[:size]
                 for k in range(self.n_workers)
             ],
@@ -105,7 +107,10 @@ class HomeVectors:
         return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.checkpointed}}
 
     def go_on_with(self, state: Mapping[str, np.ndarray]) -> None:
-        """Restore the homes of a run with as many homes; else all homes stay at its model."""
+        """Restore the homes from a checkpoint's state.
+
+        If the checkpoint has another number of homes or other shapes, all homes stay at its model.
+        """
         found = {
             k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.checkpointed))
         }
@@ -118,7 +123,7 @@ class HomeVectors:
             for name, array in found.items()
             if array is not None
         ]
-        # all or nothing: sums belong to the vectors they are sums of. Empty arrays are not used
+        # restore all arrays or none, since sums belong to their vectors; empty arrays are not used
         if any(own.size and own.shape != array.shape for own, array in restored):
             return
         for k in self.local_workers:
@@ -131,14 +136,14 @@ class HomeVectors:
         self.plane.resume(self.arrays)
 
     def disagreement(self) -> float:
-        """Root mean square over workers of the distance between their vector and the mean."""
+        """Return the root mean square, over workers, of their vector's distance from the mean."""
         homes = [self.vector_of(int(k)) for k in self._inhabited()]
         away = np.stack(homes).astype(np.float64)
         away -= away.mean(axis=0)
         return float(np.sqrt(np.square(away).sum() / len(away)))
 
     def _inhabited(self) -> np.ndarray:
-        """Living workers that have completed a block; if none have, all: their homes are alike."""
+        """Return the living workers that have completed a block; if there are none, all workers."""
         table = self.table
         live = (table[:, layout.T_STATE] != layout.DEAD) & (table[:, layout.T_BLOCKS] > 0)
         return np.flatnonzero(live) if live.any() else np.arange(len(table))
@@ -150,7 +155,7 @@ class HomeVectors:
         self.session.vector.intercept[:] = intercept
 
     def error(self, what: str, error: Exception) -> PlaneError:
-        """The error to raise when the plane's code has raised."""
+        """Return the error to raise when the plane's code has raised an error."""
         return PlaneError(
             f"The plane {self.name} raised in {what}: {type(error).__name__}: {error}"
         )

@@ -1,13 +1,13 @@
-"""Homes of workers on planes that manage them themselves (`hogshare.planes.protocol`): their mail.
+"""Homes of workers, and their mail, on planes with homes (`hogshare.planes.protocol`).
 
-Writers: a worker writes its own home: its row of the copies, and its own numbers; the caller writes
-all homes, while no worker works. Readers: a worker reads its own home; the caller reads any, at any
-moment, for a snapshot, part of which may be of a step under way. Messages between homes: see
-`hogshare.shm.mailbox`.
+Writers: a worker writes its own home, which is its row of the copies and its own numbers; the
+caller writes all homes while no worker works. Readers: a worker reads its own home; the caller
+reads any home at any moment for a snapshot, and part of the snapshot may be of a step under way.
+Freeing: the session's owner frees. For messages between homes see `hogshare.shm.mailbox`.
 
-Workers of one plane may be at several sites (`hogshare.engine.world`). A plane knows them all by
-number, and each site has the plane's arrays, the mail and the table of all workers; the runtime
-brings the writes of other sites.
+The workers of a plane may be at several sites (`hogshare.engine.world`). The plane identifies all
+workers by their numbers. Each site has the plane's arrays, the mail and the table of all workers,
+and the runtime brings the writes of other sites.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class Homes(HomeVectors):
         self.call: Callable[..., Any] = call  # `Session.call_users_by` wraps it
 
     def carry_by(self, transport: Any, edges: Iterable[int] | None = None) -> None:
-        """Set the `RegisterTransport` that brings the messages of all edges, or of some.
+        """Set the `RegisterTransport` that brings the messages of all edges or of `edges`.
 
-        A `Transport` is enough for a plane that only mails: it overwrites no registers.
+        For a plane that only sends mail a `Transport` suffices, since no registers are overwritten.
         """
         for k in range(len(self.boxes)) if edges is None else edges:
             self.boxes[k] = RegisterEdge(self.session.mail.box, k, transport)
         self.edges = dict(zip(self._ends, self.boxes, strict=True))
 
     def mail_is_under_way(self) -> bool:
-        """Whether a transport has a message that it has not delivered yet."""
+        """Whether a transport has yet to deliver a message."""
         box = self.session.mail.box
         sent, come = (box.counters[:, which] for which in (layout.M_POSTED, layout.M_ARRIVED))
         return bool((sent != come)[self._are_read_locally].any()) or (
@@ -69,7 +69,7 @@ class Homes(HomeVectors):
         )
 
     def ends(self, edge: int) -> tuple[int, int]:
-        """Sender and reader of an edge."""
+        """Return the sender and the reader of an edge."""
         sender, to = self._ends[edge]
         return sender, self.plane.reader_of(edge, to, self.arrays)
 
@@ -80,13 +80,13 @@ class Homes(HomeVectors):
             self._delayed.begin(self.session.mail.box)
 
     def finish(self) -> None:
-        """Have the plane finish its exchanges, once, when no worker works any more."""
+        """Let the plane finish its exchanges, once, when no worker works any more."""
         if not self.is_finished:
             self.is_finished = True
             self.plane.finish(self.arrays)
 
     def account(self) -> Any:
-        """The plane's account of the run, after its end."""
+        """Return the plane's account of the run; call it after the run's end."""
         try:
             return self.plane.account(self.arrays, self.n_workers)
         except Exception as error:

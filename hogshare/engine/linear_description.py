@@ -16,16 +16,16 @@ from hogshare.rules.pace import largest_share, longest_interval, pace_of, window
 from hogshare.rules.steps import optimal_start
 from hogshare.system.interrupts import errstate
 
-SOME_EPOCHS = 10  # after so many epochs step sizes hardly fall any more
+SOME_EPOCHS = 10  # after this number of epochs, step sizes hardly fall any more
 TINY = 1e-300
-ROUND_NS = 50_000  # a round that computes less waits for too large a part of its time
+ROUND_NS = 50_000  # a round that computes for less time spends too large a part of it waiting
 
 
 class BlockPace(NamedTuple):
     """The division of rows into blocks.
 
-    block_rows : rows of a block
-    interval : rows between two exchanges of private copies
+    block_rows : number of rows of a block
+    interval : number of rows between two exchanges of private copies
     window, abreast, interleaved : see `EpochPlan`
     """
 
@@ -37,9 +37,9 @@ class BlockPace(NamedTuple):
 
 
 def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
-    """The kernels' numbers of loss, penalty and rule; `row_pace` may change some of them."""
+    """Return the numbers of loss, penalty and rule for kernels; `row_pace` may change some."""
     problem, rule, step = c.problem, c.rule, c.step
-    # a site's rows also stand for those of other sites until they exchange
+    # until sites exchange, a site's rows also stand for the rows of other sites
     # (`kernels.exchange.site_exchange`)
     exchanges = not (c.plane.has_homes or c.plane.has_master)
     n_rows = c.n_training if exchanges and not rule.is_sum else c.n_all
@@ -63,7 +63,7 @@ def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
         first_t=float(c.first_t),
         coordinate=coordinate_steps.CODES[rule.coordinate],
         iterate=c.iterate,
-        # in the shares of homes a row counts once, as on one machine
+        # with homes, each row counts once, as on one machine
         stride=1.0 if c.plane.has_homes else c.n_all / max(1, c.n_training),
         represents=c.n_all / c.n_training if exchanges and rule.is_sum else 1.0,
         **rule.numbers(problem, l1, n_rows, c.empty),
@@ -71,23 +71,26 @@ def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
 
 
 def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd_steps.RuleNumbers]:
-    """Settle blocks and exchanges, and with them the steps of rules that remember rows."""
+    """Settle the rows of blocks and exchange intervals, and the steps of rules that need them.
+
+    These are the rules that remember rows.
+    """
     problem, rule, mode, n = c.problem, c.rule, c.mode, c.n_training
     interval = c.plane.interval(problem) if mode == epoch_schedule.EXCHANGE else 0
     automatic = mode == epoch_schedule.EXCHANGE and c.plane.is_automatic
     ordered, at_ends = c.is_ordered, c.exchanges_at_ends
     if automatic and not rule.remembers and not (c.is_simulated or ordered):
-        # on a virtual clock and in rounds blocks are as long as this, from the first one on
+        # on a virtual clock and in rounds the interval is also the length of every block
         interval = descent_interval(problem, numbers.l1_ratio, n, c.n_local)
     cap = n
     if automatic and rule.remembers and not rule.is_sum:
         cap = longest_interval(c.n_local, largest_share(problem, rule, c.stop.validation))
-    # rows that are worth the waiting of a round, if no choice sets the number
+    # fewest rows that are worth the waiting time of a round, if no choice sets the number
     worthwhile = int(ROUND_NS / row_nanoseconds(problem)) if ordered and automatic else 0
     rows, follows = block_rows(n, c.n_local, c.trace), False
     if c.block is not None:
         rows = min(c.block, rows) if c.trace else min(c.block, n)
-    elif rule.coordinate is not None or c.parts:  # a block is a write cycle: pushes count those
+    elif rule.coordinate is not None or c.parts:  # a block is a write cycle, as pushes count cycles
         rows = c.batch
     elif mode == epoch_schedule.MASTER:
         wished = c.plane.rows_of_block(problem, n, c.n_workers, 0.0)
@@ -99,7 +102,7 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
         wished = c.home_rows or c.plane.rows_of_block(
             problem, c.n_all, c.n_workers, _late_step(c, numbers)
         )
-        rows = min(wished or rows, n)  # a trace changes no round
+        rows = min(wished or rows, n)  # a trace does not change the rounds
     if mode == epoch_schedule.EXCHANGE and rule.remembers:
         limits = 1, rows if follows else cap
         if at_ends and not follows:
@@ -112,7 +115,7 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
         )
     if follows:
         rows = min(max(interval, worthwhile), rows)
-    # whole mini-batches: a block's end cuts one short
+    # whole mini-batches, because a block's end would cut a mini-batch short
     rows = min(n, -(-rows // c.batch) * c.batch)
     window, abreast = 0, 1
     if c.shuffle:
@@ -124,7 +127,7 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
 
 
 def _late_step(c: Choices, numbers: sgd_steps.RuleNumbers) -> float:
-    """Step size of a row at the run's end, or after `SOME_EPOCHS` epochs."""
+    """Return the step size of a row at the run's end, or after `SOME_EPOCHS` epochs if earlier."""
     t = c.first_t + c.n_all * min(c.stop.epochs, SOME_EPOCHS)
     kind, eta0, power_t = step_schedules.CODES[c.step.kind], numbers.eta0, numbers.power_t
     alpha, start = max(numbers.alpha, TINY), numbers.optimal_init

@@ -1,26 +1,27 @@
-"""The one worker loop: it yields its next wish and never waits.
+"""The one worker loop: it yields its next request to its runtime and never waits itself.
 
     join -> (claim, pull, step, push, tick: a quantum) -> ... -> leave
 
-In real time, if nothing is between, the first quantum joins and the last one leaves
-(`Session.set_up_quanta`).
+In real time, the first quantum also joins and the last one also leaves, if no other work has to be
+done between these calls (`Session.set_up_quanta`).
 
-On a plane of the user's own a quantum is a block, and the plane is called after it. The plane may
-wish to wait for other workers any number of times; the next quantum begins when it has no wish.
+On a plane with homes, a quantum is a block, and the plane is called after the block. The plane may
+yield `Until`, to wait for other workers, any number of times. The next quantum begins when the
+plane's code has ended.
 
 In a run with pauses, workers leave at the epoch that is set as a limit, and join again when the
-caller has raised the limit. A quantum that may not begin, because of a barrier or because there is
-nothing to claim, ends, and the loop wishes to wait; some quanta retry for a moment first
-(`hogshare.kernels.schedule.quanta`). The loop asks a barrier of the user's own between quanta.
+caller has raised the limit. A quantum ends if it may not begin a block, because of a barrier or
+because no block can be claimed; the loop then requests a `Wait`. Some quanta retry for a moment
+first (`hogshare.kernels.schedule.quanta`). Between quanta the loop asks the user's own barrier.
 
-The loop is a generator. It yields `Compute` (call this; send back the answer and the time it took),
-`Wait` (nothing to claim: let time pass; send back how much), `Pause` (the same, while the caller
-evaluates the model), `PlaneWait` (a plane waits), `Sleep` (see below) and `Ended` (an epoch is
-over). A runtime drives it: threads and processes call, yield and sleep; a simulation advances a
-virtual clock. Quanta of built-in planes run compiled, many blocks at a time; `next_quantum` adapts
-their number. With stragglers, and in a simulation, a quantum is at most a block: it ends with the
-block, and also between its claim and its computing, where the loop wishes to `Sleep`; that counts
-as computing.
+The loop is a generator. Its requests are `Compute` (call a function; send back the answer and the
+time it took), `Wait` (no block can be claimed: let time pass; send back how much), `Pause` (the
+same, while the caller evaluates the model), `PlaneWait` (a plane waits), `Sleep` (see below) and
+`Ended` (an epoch is over). A runtime drives the loop: threads and processes call, yield and sleep;
+a simulation advances a virtual clock. Quanta of built-in planes run compiled, many blocks at a
+time; `next_quantum` adapts the number of blocks. With stragglers, and in a simulation, a quantum is
+at most a block. It also ends between claiming and computing the block; there the loop requests a
+`Sleep`, which counts as computing.
 
 Writers: the driver's thread writes the time fields of the worker's own row in the table, and the
 recorded quanta (`hogshare.shm.speeds`).
@@ -41,17 +42,20 @@ from hogshare.kernels.schedule import worker_life
 from hogshare.system.deprecations import renamed
 
 QUANTUM_NS = 4_000_000
-# So many workers share the interpreter without a loss at quanta of that length. Each quantum takes
-# the interpreter for a twentieth of a millisecond, so quanta of more workers are longer.
+# Up to this number of workers share the interpreter without a loss at quanta of `QUANTUM_NS`. Each
+# quantum takes the interpreter for a twentieth of a millisecond, so more workers need longer quanta
 SHARERS = 4
-STUCK_NS = 10_000_000_000  # an error if no worker computes for so long and a barrier lets none pass
+STUCK_NS = 10_000_000_000  # an error after this time without any worker computing or passing
 MAX_QUANTUM_BLOCKS = 1 << 20
-MOST_ATTEMPTS = 66  # of several waiting workers in one loop: other workers wait for them
+MOST_ATTEMPTS = 66  # bounds the wait of a loop of several workers: other workers wait for them
 
 
 @dataclass(frozen=True)
 class Compute:
-    """Run this; send back (answer, nanoseconds). A quantum begins a block, or continues one."""
+    """Request a call of a function; send back (answer, nanoseconds).
+
+    A quantum begins a block or continues one.
+    """
 
     call: Callable[[], Any]
     is_quantum: bool = False
@@ -59,8 +63,9 @@ class Compute:
 
 @dataclass(frozen=True)
 class Sleep:
-    """Sleep for `seconds`, or until `is_over()`, which is True once the run is stopped; send back
-    the nanoseconds.
+    """Request a sleep of `seconds`, or until `is_over()`; send back the nanoseconds.
+
+    `is_over()` is True once the run is stopped.
     """
 
     seconds: float
@@ -70,10 +75,10 @@ class Sleep:
 @renamed(look="poll")
 @dataclass(frozen=True)
 class Wait:
-    """Let some time pass; send back the nanoseconds.
+    """Request that some time passes; send back the nanoseconds.
 
-    attempts : failed attempts so far: the more, the longer the wait
-    poll : when to poll again, if a barrier's rule prescribes it; a virtual clock has its own
+    attempts : number of failed attempts so far; more attempts mean a longer wait
+    poll : time to the next poll, if the barrier's rule prescribes one. A virtual clock has its own
     """
 
     attempts: int
@@ -82,10 +87,11 @@ class Wait:
 
 @dataclass(frozen=True)
 class Pause:
-    """The caller evaluates the model: let time pass, at best until `is_over()`; send back the
-    nanoseconds. A paused worker must leave its core to the evaluation.
+    """Request a pause, at best until `is_over()`; send back the nanoseconds.
 
-    attempts : failed attempts so far
+    The caller evaluates the model meanwhile. A paused worker must leave its core to the evaluation.
+
+    attempts : number of failed attempts so far
     """
 
     attempts: int
@@ -95,11 +101,10 @@ class Pause:
 @renamed(holds="is_met")
 @dataclass(frozen=True)
 class PlaneWait:
-    """A plane of the user's waits: let time pass, at best until `is_met()`; send back the
-    nanoseconds.
+    """Request a wait for a plane, at best until `is_met()`; send back the nanoseconds.
 
-    attempts : failed attempts so far: the more, the longer the wait
-    seconds : left at most; None: no limit
+    attempts : number of failed attempts so far; more attempts mean a longer wait
+    seconds : remaining time at most; None: no limit
     """
 
     attempts: int
@@ -109,21 +114,21 @@ class PlaneWait:
 
 @dataclass(frozen=True)
 class Ended:
-    """An epoch has ended in this worker; send back anything."""
+    """Report that an epoch has ended in this worker; any value may be sent back."""
 
 
 Wish = Compute | Wait | Pause | PlaneWait | Sleep | Ended
 
 
 def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
-    """The loop of worker `me`, or of the master, whose number is the one after the last worker."""
+    """Return the loop of worker `me`; the number after the last worker's means the master."""
     if me == session.settings.n_workers:
         return master_loop(session.master())
     return worker_loop(session.worker(me))
 
 
 def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
-    """Drive one worker through a run; see the file's head."""
+    """Drive one worker through a run; see the docstring of this file."""
     table, times = worker.table, worker.quantum_times()
     if not worker.enters:
         joined, _ = yield Compute(worker.join)
@@ -136,10 +141,10 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         before, waited = worker.progress(), table[layout.T_WAITING]
         blocks = table[layout.T_BLOCKS]
         answer, spent = yield Compute(lambda n=n_blocks: worker.run_quantum(n), True)  # type: ignore[misc]
-        # A worker that has only polled has waited: in threads a poll waits for the interpreter, and
-        # eight workers spend a tenth of their waiting in it.
+        # A quantum that has only polled counts as waiting: in threads a poll waits for the
+        # interpreter, and eight workers spend a tenth of their waiting time in it.
         in_vain = answer == layout.QUANTUM_WAIT and worker.progress() == before
-        waited = table[layout.T_WAITING] - waited  # inside the quantum
+        waited = table[layout.T_WAITING] - waited  # waiting time inside the quantum
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
         times.note()
         if worker.home is not None:
@@ -147,7 +152,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
                 _, spent = yield Compute(worker.home.after_block)
                 table[layout.T_BUSY] += spent
                 if worker.session.plan.ordered and worker.home.wish is not None:
-                    # the plane waits outside the worker's section: the round's others need theirs
+                    # the plane waits outside the worker's section: other workers need theirs
                     table[layout.T_PENDING] = 1 + table[layout.T_ROUND]
                 else:
                     yield from _at_home(worker, worker.home)
@@ -167,7 +172,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             if asked and worker.ask():
                 continue
             if not in_vain:
-                attempts = 0  # this quantum has done something, and the next may as soon
+                attempts = 0  # this quantum has made progress, and the next one may do so soon
             seconds = worker.poll_seconds()
             poll = Sleep(seconds, worker.is_stopped) if seconds > 0.0 else None
             waited = yield Wait(attempts, poll)
@@ -188,7 +193,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         if answer == layout.QUANTUM_RECORD:
             yield Compute(worker.record)
         if answer == layout.QUANTUM_EPOCH or worker.session.plan.report_epochs:
-            yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
+            yield Ended()  # a record may be at an epoch's end; the hook counts epochs itself
         if answer == layout.QUANTUM_OVER and not worker.session.plan.sleeps and worker.home is None:
             n_blocks = next_quantum(n_blocks, spent, len(worker.session.local_workers))
     if worker.home is not None:
@@ -198,9 +203,10 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
 
 
 def _bring(worker: Worker) -> Generator[Wish, Any, None]:
-    """Have the runtime handle a block that begins or is over, in a run in step over sites.
+    """Wait until the runtime has handled a block that begins or is over, in a run over sites.
 
-    The block may not be allowed to begin yet, or be on its way from another site.
+    Call it only if the run is in step. A block that begins may have to wait for permission; the
+    result of a block may still be on its way from another site.
     """
     table, bring, attempts = worker.table, worker.session.bring, 0
     assert bring is not None
@@ -214,7 +220,7 @@ def _bring(worker: Worker) -> Generator[Wish, Any, None]:
 
 
 def _at_home(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, None]:
-    """Let the plane wait and continue until it has no wish, or the run is broken off."""
+    """Let the plane's code wait and continue until it ends or the run is broken off."""
     table = worker.table
     while home.wish is not None:
         came = yield from _wait_at_plane(worker, home)
@@ -227,9 +233,10 @@ def _at_home(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, None]:
 
 
 def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, bool | None]:
-    """Wait as the plane wishes; whether its condition was met in time; None: the run is broken off.
+    """Wait for the condition that the plane has yielded.
 
-    Raises PlaneError if no worker can ever end the wait.
+    Returns whether the condition was met in time, or None if the run is broken off. Raises
+    PlaneError if no worker can ever end the wait.
     """
     session, table, wish = worker.session, worker.table, home.wish
     assert wish is not None
@@ -239,7 +246,7 @@ def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, boo
     try:
         while True:
             is_met = home.is_met()
-            if worker.is_broken_off():  # the condition counts no more: workers have been given up
+            if worker.is_broken_off():  # workers have been given up: ignore the condition
                 return None
             seconds = None if end is None else (end - session.clock()) * 1e-9
             if is_met or (seconds is not None and seconds <= 0.0):
@@ -260,7 +267,7 @@ def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, boo
 
 
 def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
-    """Leave the run while the caller evaluates the model; False if the run has ended."""
+    """Leave the run while the caller evaluates the model; return False if the run has ended."""
     if not worker.enters:
         yield Compute(lambda: worker.leave(worker_life.PAUSE))
     yield Ended()
@@ -274,9 +281,9 @@ def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
 
 
 def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any, None]:
-    """Run the loops of several workers as one; the workers compute nothing themselves.
+    """Run the loops of several workers as one loop; the workers compute nothing themselves.
 
-    Each loop in order goes as far as it can without waiting.
+    One loop after another goes as far as it can without waiting.
     """
     replies: dict[Generator[Wish, Any, None], Any] = dict.fromkeys(loops)
     attempts = 0
@@ -307,7 +314,7 @@ def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any
 
 
 def master_loop(service: MasterService) -> Generator[Wish, Any, None]:
-    """Be the master until every worker is done or dead and all its mail is taken."""
+    """Serve as master until every worker is done or dead, and all mail has been taken."""
     attempts = 0
     while True:
         waited = service.waited()
@@ -323,9 +330,10 @@ def master_loop(service: MasterService) -> Generator[Wish, Any, None]:
 
 
 def next_quantum(n_blocks: int, spent_ns: int, n_workers: int) -> int:
-    """Blocks of the next quantum, from the last one's time; it grows by at most eight times.
+    """Return the number of blocks of the next quantum, from the time of the last one.
 
-    A quantum takes a few milliseconds, more with many workers.
+    The number grows at most by a factor of eight. A quantum takes a few milliseconds, and more with
+    many workers.
     """
     quantum_ns = QUANTUM_NS * max(1, n_workers // SHARERS)
     wanted = int(n_blocks * quantum_ns / max(spent_ns, 1))

@@ -1,15 +1,15 @@
 """Ownership of a run's arrays: the writers of their rows, and when other sites must see the writes.
 
-A site is a process with a memory of its own; one machine is one site. The table `OWNED` has every
+A site is a process with its own memory; one machine is one site. The table `OWNED` lists every
 array of a run (`hogshare.engine.arrays.shapes`). In a run in step
-(`hogshare.kernels.schedule.ordered_rounds`) every site repeats the workers' writes in their
-sections, so only the results of a block have to be sent. A `BlockDelivery` is the result of one
-worker's block as bytes: all sites have the same numbers before the block, and the delivery contains
-the numbers that the block has changed, compared bit by bit.
+(`hogshare.kernels.schedule.ordered_rounds`), every site repeats the writes of the workers'
+sections, so only the results of blocks have to be sent. A `BlockDelivery` has the result of one
+worker's block as bytes. All sites have the same numbers before the block; the delivery contains the
+numbers whose bits the block has changed.
 
 Writers: the worker that computes a block writes its own rows; the delivery writes the same rows at
-another site, before the worker counts as ready. Readers: as in `hogshare.kernels.shared_arrays`.
-Nothing is freed: the rows are views of the session's arrays.
+another site, before the worker counts as ready. Readers: see `hogshare.kernels.shared_arrays`.
+Nothing is freed, since the rows are views of the session's arrays.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class By(Enum):
 
 
 class Seen(Enum):
-    """When other sites have to see a write."""
+    """The time by which other sites must see a write."""
 
     AT_ONCE = "at once"
     AT_A_BLOCK = "when the block that wrote it is over"
@@ -58,7 +58,7 @@ OF_BLOCKS = Ownership(By.WORKER, Seen.AT_A_BLOCK)
 IN_SECTIONS = Ownership(By.WORKER, Seen.AT_PAUSE)  # written when blocks are folded, not computed
 OF_ROWS = Ownership(By.ROW, Seen.AT_A_BLOCK)
 MAIL = Ownership(By.EDGE, Seen.AT_A_BLOCK)
-MADE = Ownership(By.ALL, Seen.AT_PAUSE)  # computed from arrays that others see sooner
+MADE = Ownership(By.ALL, Seen.AT_PAUSE)  # computed from arrays that other sites see sooner
 SCRATCH = Ownership(By.WORKER, Seen.NEVER)
 
 OWNED = {
@@ -101,14 +101,14 @@ OWNED = {
     "team_before": Ownership(By.ALL, Seen.NEVER),
 }
 
-# the words of a worker's row in the table that computing a block writes
+# the words of a worker's table row that the computation of a block writes
 COMPUTED = (
     layout.T_ROWS,
     layout.T_UNEXCHANGED,
     layout.T_PART,
     layout.T_STOPS,
 )
-# the words that each site measures by itself; on a worker's own site they are the worker's own
+# the words that each site measures by itself; at a worker's own site, the worker measures them
 MEASURED = (
     layout.T_HEARTBEAT,
     layout.T_WAITING,
@@ -117,14 +117,14 @@ MEASURED = (
     layout.T_PLANE_WAIT_NS,
     layout.T_PROCESS,
 )
-WHOLE = -1  # in place of a count: all numbers follow, without their places
+WHOLE = -1  # sent in place of a count: all numbers follow, without their places
 PLACE = np.dtype(np.int32)
 
 
 def owned(name: str) -> Ownership:
-    """The ownership of an array, by its name.
+    """Return the ownership of the array `name`.
 
-    Raises KeyError if the table does not have the array.
+    Raises KeyError if the table `OWNED` does not have the array.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def owned(name: str) -> Ownership:
 
 
 def as_numbers(row: np.ndarray) -> np.ndarray:
-    """A worker's row as whole numbers of the same bits: a view.
+    """View a worker's row as unsigned integers with the same bits.
 
     Examples
     --------
@@ -155,8 +155,8 @@ def as_numbers(row: np.ndarray) -> np.ndarray:
 class BlockDelivery:
     """The result of a worker's block, on its way from its site to the others.
 
-    session : of one of the sites; each session has all workers
-    me : the worker
+    session : the session of this site; each site's session has all workers
+    me : the number of the worker
     """
 
     def __init__(self, session: Session, me: int) -> None:
@@ -173,9 +173,9 @@ class BlockDelivery:
             if owned(name) == OF_BLOCKS
             and arrays[name].size
             and len(arrays[name]) == session.settings.n_workers
-            # every site reads the master's snapshot, and the message contains its change
+            # every site reads the master's snapshot, and the message contains the copy's change
             and not (is_mailed and name == "copy")
-            # a split mini-batch has one state, and the worker that steps has all parts
+            # a split mini-batch has one state, and the worker that takes the step has all parts
             and not (plan.split and name.startswith("rule_"))
         ]
         n_rows = len(session.rows.y)
@@ -192,7 +192,7 @@ class BlockDelivery:
             before[:] = row
 
     def pack(self) -> list[np.ndarray]:
-        """The block's changes since then: arrays in the order in which they are sent."""
+        """Return the block's changes since `begin`: arrays in the order in which they are sent."""
         found = [self.row[[layout.T_BLOCK, *self.words]]]
         for before, row in zip(self._before, self.rows, strict=True):
             places = np.flatnonzero(before != row)
@@ -213,9 +213,9 @@ class BlockDelivery:
         return found
 
     def unpack(self, content: np.ndarray) -> None:
-        """Write the changes into this site's arrays.
+        """Write a block's changes into this site's arrays.
 
-        content : the packed arrays as bytes, end to end
+        content : the arrays of `pack` as bytes, end to end
 
         Raises RuntimeError if the worker has another block in hand at this site.
         """
@@ -260,13 +260,13 @@ class BlockDelivery:
 
 
 class PackedArrays:
-    """Reads arrays one after another from bytes in which they are stored end to end."""
+    """Reader of arrays that are stored end to end as bytes."""
 
     def __init__(self, content: np.ndarray) -> None:
         self._content, self._at = content, 0
 
     def take(self, kind: np.dtype | type, count: int) -> np.ndarray:
-        """The next `count` numbers; a copy, since the bytes need not be aligned."""
+        """Return the next `count` numbers: a copy, since the bytes need not be aligned."""
         dtype = np.dtype(kind)
         begin, self._at = self._at, self._at + count * dtype.itemsize
         return np.frombuffer(self._content[begin : self._at].tobytes(), dtype)

@@ -1,8 +1,8 @@
 """The participants of a session, workers and master, with the methods that the loop calls.
 
-Writers: a worker writes its own row of every private array and of the progress table, and the
-shared arrays as `hogshare.kernels.shared_arrays` says; a snapshot's place is written by the worker
-whose block made it due. The session's owner frees.
+Writers: a worker writes its own row of every private array and of the progress table; the worker
+whose block made a snapshot due writes it. For writers and readers of the shared arrays see
+`hogshare.kernels.shared_arrays`. The session's owner frees.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hogshare.shm.speeds import MESSAGES, NANOSECONDS, QuantumTimes
 from hogshare.shm.table import ProgressTable
 from hogshare.system.interrupts import errstate
 
-ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, estimated rather too long
-SERVE_ROUNDS = 256  # of all workers' mail, in a quantum of the master
+ROW_NS, VALUE_NS = 50.0, 5.0  # time of a row and of a value: high estimates
+SERVE_ROUNDS = 256  # rounds over all workers' mail in a quantum of the master
 # quanta and types that this process has loaded
 _PREPARED: set[tuple[str, tuple[int, ...], bool]] = set()
 
@@ -51,7 +51,7 @@ class Worker:
         )
 
     def prepare(self) -> None:
-        """Load or compile the kernels for this session's types, first of all in a run."""
+        """Load or compile the kernels for this session's types, before the worker joins the run."""
         s = self.session
         name = s.take_quantum.__name__
         kinds = s.vector.w.dtype.num, s.rows.indices.dtype.num, self.private.lag.dtype.num
@@ -64,7 +64,7 @@ class Worker:
             args = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
             run_membership.join.compile(tuple(map(typeof, args)))
             run_membership.leave.compile(tuple(map(typeof, (*args, worker_life.LEAVE))))
-        # now, since a request to stop has to be quick
+        # compiled in advance, since a request to stop has to be quick
         block_claims.stop.compile(
             tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER)))
         )
@@ -74,7 +74,7 @@ class Worker:
         announcements.over()
 
     def join(self) -> bool:
-        """Enter the run and pull for the first time; False if the run has been closed."""
+        """Enter the run and pull for the first time; return False if the run has been closed."""
         s = self.session
         args = s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me
         joined = bool(run_membership.join(*args))
@@ -83,7 +83,7 @@ class Worker:
         return joined
 
     def _sign(self, nanoseconds: int) -> None:
-        """Record this worker's process, and when it has entered the run."""
+        """Record this worker's process, and the time at which it has entered the run."""
         if not self.table[layout.T_PROCESS]:
             self.table[layout.T_PROCESS] = os.getpid()
             self.table[layout.T_JOINED] = nanoseconds
@@ -94,10 +94,11 @@ class Worker:
         return bool(self.table[layout.T_ENTERS])
 
     def first_quantum(self, nanoseconds: int) -> int:
-        """Blocks that take less than `nanoseconds`, by a high estimate; 1 if a quantum is a block.
+        """Return the number of blocks of the first quantum; 1 if a quantum is a block.
 
-        A run that takes not much longer is one quantum, which also finds that nothing is left: a
-        call of a kernel takes 50 microseconds.
+        By a high estimate, these blocks take less than `nanoseconds`. If the whole run takes less
+        than twice as long, it is one quantum, which also finds that no block is left: this saves a
+        call of a kernel, which takes 50 microseconds.
         """
         s = self.session
         if s.plan.sleeps or self.home is not None:
@@ -114,26 +115,29 @@ class Worker:
         return bool(self.table[layout.T_PASSED] <= self.table[layout.T_CLOCK])
 
     def must_ask(self) -> bool:
-        """Whether a barrier of the user's has yet to let this worker pass."""
+        """Whether the user's own barrier has yet to let this worker pass."""
         return self.is_at_barrier and self.session.barrier is not None
 
     def progress(self) -> tuple[int, ...]:
-        """Counters that any quantum with progress raises: rows, blocks and pushes; for a worker
-        that serves the master's mail between its blocks, also the master's writes.
+        """Return counters of which each quantum with progress raises at least one.
+
+        They count rows, blocks and pushes. If workers serve the master's mail between their blocks,
+        they also count the master's writes.
         """
         s, item = self.session, self.table.item
         written = s.word(layout.VERSION) + s.word(layout.GATHERED) if s.plan.inline else 0
         return item(layout.T_ROWS), item(layout.T_BLOCKS), item(layout.T_PUSHES), written
 
     def ask(self) -> bool:
-        """Ask the user's barrier, and record it if the barrier lets the worker pass."""
+        """Ask the user's barrier; if it lets the worker pass, record that and return True."""
         assert self.session.barrier is not None
         array, me = self.session.schedule.table, self.me
         group = array[:, layout.T_GROUP] == array[me, layout.T_GROUP]
         if not group.all():  # the barrier sees a copy of the group's rows
             array, me = array[group], int(np.count_nonzero(group[:me]))
         table = ProgressTable(array)
-        present = table.in_run  # the barrier may not have seen a worker that joins after this read
+        # read before the call: the barrier may not have seen a worker that joins later
+        present = table.in_run
         if not ask(self.session.barrier, table, me):
             return False
         present &= table.in_run
@@ -144,10 +148,11 @@ class Worker:
         return True
 
     def poll_seconds(self) -> float:
-        """Seconds until the next poll of a barrier that samples at each poll; 0: without a delay.
+        """Return the seconds until the next poll of a barrier that samples; 0: poll without delay.
 
-        The polls are part of such a barrier's rule: of many in one moment, one passes by luck. A
-        worker that waits for a repair does not wait at the barrier.
+        If a barrier draws a sample at each poll, the number of polls is part of its rule: of many
+        polls at the same moment, one passes by chance. A worker that waits for a repair does not
+        wait at the barrier.
         """
         s, table = self.session, self.table
         plan = s.plan
@@ -160,13 +165,13 @@ class Worker:
         return float(1e-9 * block_ns / POLLS_PER_BLOCK)
 
     def nobody_computes(self) -> bool:
-        """Whether no worker in the run has a block in hand."""
+        """Whether no worker in the run has a claimed block in hand."""
         table = self.session.schedule.table
         in_run = ProgressTable(table).in_run
         return bool((table[in_run, layout.T_BLOCK] == layout.NO_BLOCK).all())
 
     def stuck(self, waited_ns: int) -> BarrierError:
-        """The error to raise when the user's barrier lets no worker pass."""
+        """Return the error to raise when the user's barrier lets no worker pass."""
         assert self.session.barrier is not None
         return BarrierError(
             f"The barrier {name_of(self.session.barrier)} has let no worker pass for "
@@ -176,7 +181,7 @@ class Worker:
         )
 
     def sleep_seconds(self) -> float:
-        """How long to sleep in the block in hand."""
+        """Return how long to sleep in the block in hand; 0 without a law of stragglers."""
         s = self.session
         if s.law is None:
             return 0.0
@@ -188,15 +193,16 @@ class Worker:
         return self.session.word(layout.STOP) != layout.RUNNING
 
     def is_broken_off(self) -> bool:
-        """Whether the run is broken off before its end, so that no worker waits any more."""
+        """Whether the run is broken off before its end; no worker waits any more then."""
         broken = layout.STOPPED_BY_CALLER, layout.STOPPED_BY_DIVERGENCE
         return self.session.word(layout.STOP) in broken
 
     def standstill(self) -> tuple[int, int] | None:
-        """Counters that stay equal in a standstill; None if a worker is active, or soon will be.
+        """Return counters that a standstill does not change; None if some worker is or gets active.
 
-        The counters are completed blocks, and completed waits for a plane: a worker that completes
-        either between two polls has not stood still.
+        A worker gets active if it is starting, or if it waits for a time. The counters count
+        completed blocks and completed waits for a plane. If either changes between two polls, the
+        run has not stood still.
         """
         homes = self.session.homes
         table = self.session.schedule.table if homes is None else homes.table
@@ -216,24 +222,25 @@ class Worker:
         )
 
     def pause_again(self) -> None:
-        """Stay paused if the others have done all blocks that this worker was expected for.
+        """Stay paused if other workers have done all blocks for which this worker was expected.
 
-        Else planes of other workers would wait for a worker that came too late to begin anything,
-        and the caller, which acts when all workers are paused, would not see this one paused.
+        This worker came too late to begin a block. Without this call, the planes of other workers
+        would wait for it, and the caller, which acts when all workers are paused, would not count
+        it as paused.
         """
         table = self.table
         if self.session.word(layout.EPOCHS) >= table[layout.T_EXPECTED]:
             worker_life.apply(table, worker_life.MISS)
 
     def rejoin(self) -> bool:
-        """Join the run after a pause, or leave that to the quantum; False if the run has ended."""
+        """Join the run after a pause, or let the quantum join; return False if the run is over."""
         if self.session.word(layout.STOP) != layout.RUNNING:
             worker_life.apply(self.table, worker_life.CLOSE)
             return False
         return self.enters or self.join()
 
     def run_quantum(self, n_blocks: int) -> int:
-        """Claim and compute up to `n_blocks` blocks; one of the ``QUANTUM_`` answers."""
+        """Claim and compute up to `n_blocks` blocks; return one of the ``QUANTUM_`` answers."""
         s = self.session
         began = s.clock()
         groups = s.schedule, self.vector, s.memory, s.mail
@@ -250,7 +257,7 @@ class Worker:
             s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, event
         )
         if s.plan.inline:
-            MasterService(s).serve()  # the remainder of its sum
+            MasterService(s).serve()  # the master's remainder of a sum
 
     def record(self, again: int = 20) -> None:
         """Copy the model into the place of the snapshot that is due."""
@@ -278,7 +285,8 @@ class Worker:
                 scale.astype(snapshot.dtype),
                 out=snapshot.reshape(-1, s.settings.n_columns),
             )
-            if s.rule.threshold > 0.0:  # else it would copy onto itself, while the clock runs
+            # without a threshold, this would copy the snapshot onto itself while the clock runs
+            if s.rule.threshold > 0.0:
                 snapshot[:] = shrunk(snapshot, s.rule.threshold)
         s.arrays["snapshot_intercepts"][slot] = intercept
         if (before % 2 != 0 or s.word(layout.WRITES) != before) and again:
@@ -291,7 +299,7 @@ class Worker:
 class MasterService:
     """The master of a session.
 
-    n_polls : polls for mail before it reports that there is none
+    n_polls : number of polls for mail before the master reports that there is none
     """
 
     def __init__(self, session: Workspace, n_polls: int | None = None) -> None:
@@ -313,18 +321,18 @@ class MasterService:
         master_updates.take_over(s.schedule, s.vector, s.mail, s.settings.n_workers)
 
     def serve(self) -> int:
-        """Take the workers' messages; how many, or `master_updates.OVER`."""
+        """Take the workers' messages; return their number, or `master_updates.OVER`."""
         s = self.session
         return int(
             master_updates.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, self.n_polls)
         )
 
     def waited(self) -> int:
-        """Nanoseconds that quanta have waited for mail so far."""
+        """Return the nanoseconds that quanta have waited for mail so far."""
         return self.session.word(layout.MAIL_WAIT)
 
     def note(self, messages: int, nanoseconds: int) -> None:
-        """Add to the cost of messages; a service that has found none does not count."""
+        """Add a quantum of the master to the cost of messages; omit quanta without messages."""
         total = self.session.arrays["quanta"][-1, 0]
         total[MESSAGES] += messages
         total[NANOSECONDS] += nanoseconds

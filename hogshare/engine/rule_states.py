@@ -1,8 +1,8 @@
-"""The state of a user's rule, which each worker stores between steps: moments, means, counts.
+"""The state of a user's rule that each worker stores between steps: moments, means, counts.
 
-Writers: worker `me` writes its own row of each array, in `Rule.step`; restoring a checkpoint writes
-all of them, before any worker works. Readers: the same, and a checkpoint while no worker works. The
-session's owner frees.
+Writers: worker `me` writes its own row of each array in `Rule.step`; the caller writes all rows
+when it restores a checkpoint, before any worker works. Readers: each worker reads its own row; the
+caller reads all rows for a checkpoint while no worker works. The session's owner frees.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from hogshare.planes.protocol import Shapes
 from hogshare.rules.protocol import Rule
 
-VECTOR = "vector"  # in place of a dtype: the vector's own
-PREFIX = "rule_"  # of the names of these arrays among a run's
+VECTOR = "vector"  # in place of a dtype: the dtype of the run's vector
+PREFIX = "rule_"  # prefix of the names of these arrays among a run's arrays
 
 
 def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shapes:
-    """The arrays that a rule asks for, a row for each worker.
+    """List the shapes of the arrays that a rule asks for, with a row for each worker.
 
     vector : the vector's dtype, for arrays that ask for it
 
@@ -47,22 +47,22 @@ def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shap
 
 
 def without_prefix(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The arrays whose names begin with a prefix, by their names without it."""
+    """Select the arrays whose names begin with a prefix, by their names without the prefix."""
     found = (name for name in arrays if name.startswith(prefix))
     return {name.removeprefix(prefix): arrays[name] for name in found}
 
 
 def states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The states of all workers, by their names among a run's arrays."""
+    """Select the states of all workers, by their names among a run's arrays (not copies)."""
     return {name: array for name, array in arrays.items() if name.startswith(PREFIX)}
 
 
 class WorkerState(Mapping[str, np.ndarray]):
-    """A worker's own arrays, by the rule's names for them.
+    """A worker's own arrays (views), by the rule's names for them.
 
     Setting an item copies the numbers into the run's array, so the state stays in the run.
 
-    arrays : a run's
+    arrays : the arrays of the run
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], me: int) -> None:
@@ -74,7 +74,7 @@ class WorkerState(Mapping[str, np.ndarray]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         own = self._own[name]
-        if value is not own:  # as it is after ``state[name] *= ...``
+        if value is not own:  # ``state[name] *= ...`` passes the array itself
             own[...] = value
 
     def __iter__(self) -> Iterator[str]:
@@ -85,20 +85,20 @@ class WorkerState(Mapping[str, np.ndarray]):
 
 
 def restore_states(arrays: Mapping[str, np.ndarray], saved: Mapping[str, np.ndarray]) -> None:
-    """Give workers the states of a checkpoint; additional workers begin with copies."""
+    """Write the states of a checkpoint; additional workers begin with copies of these states."""
     for name, array in states(arrays).items():
         if array.size:
             array[...] = saved[name][np.arange(len(array)) % len(saved[name])]
 
 
 def remembered_states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-    """Copy the states of a run's workers for its model: by the rule's names, a row for each."""
+    """Copy the states of a run's workers, by the rule's names; None if the rule has no state."""
     own = without_prefix(arrays, PREFIX)
     return {name: array.copy() for name, array in own.items()} or None
 
 
 def go_on_with(arrays: Mapping[str, np.ndarray], memory: Mapping[str, np.ndarray]) -> None:
-    """Give workers the states of a start, if they are of the same rule."""
+    """Write the states of a handed start, if their names and shapes are those of this rule."""
     own = states(arrays)
     given = {f"{PREFIX}{name}": np.asarray(array) for name, array in memory.items()}
     shapes = {name: array.shape[1:] for name, array in own.items()}

@@ -1,7 +1,7 @@
 """The session of a run: its memory as the caller reads and writes it, and its participants.
 
-A snapshot's place is written by the worker whose block made it due. A session is arrays by name
-plus a few numbers, so a process with the same arrays builds the same session.
+A session is arrays by name plus a few numbers, so a process with the same arrays builds the same
+session. The worker whose block made a snapshot due writes the snapshot.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import Stragglers
 from hogshare.system.machine import usable_cores
 
-POLLS_OF_NAP = 64  # a napping master polls so many times less often: workers help it
+POLLS_OF_NAP = 64  # a napping master divides its polls by this number: workers help it
 
 
 class Session(SessionModel):
     """The arrays of one run.
 
-    arrays : as `shapes` lists them, plus the rows' arrays
-    barrier : a barrier of the user's own, which workers ask between quanta
-    stragglers : the law by which workers are slow on purpose, if the plan says that they are
+    arrays : the arrays that `shapes` lists, plus the rows' arrays; none is copied
+    barrier : the user's own barrier, which workers ask between quanta
+    stragglers : the law by which workers are slow on purpose, if the plan has stragglers
     outside : the problem and rule of steps taken outside of kernels; None: kernels take the steps
-    plane : a plane whose workers have homes
+    plane : a plane whose workers have homes; None: workers have no homes
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Session(SessionModel):
         self.homes = None if plane is None else Homes(self, plane)
 
     def call_users_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Wrap the user's code, as workers call it: barrier, law of stragglers, gradient, plane.
+        """Wrap the user's code that workers call: barrier, law of stragglers, gradient and plane.
 
-        way : wraps a function in another that does the same
+        way : a function that wraps a function in another one that does the same
         """
         if self.barrier is not None:
             self.barrier = way(self.barrier)
@@ -65,17 +65,17 @@ class Session(SessionModel):
             self.homes.call = way(self.homes.call)
 
     def set_up_quanta(self, n_polls: int) -> None:
-        """Set the work that quanta do besides blocks; called before any worker starts.
+        """Set the work that quanta do besides blocks; call it before any worker starts.
 
-        Quanta poll for a while when they have to wait, and on one site they do the master's work
-        when no other participant does. If nothing is between, a worker's first quantum joins the
-        run and its last one leaves it: a call of a kernel needs the interpreter, which threads take
-        one after another, and returns when the interpreter is free again, after a tenth of a
-        millisecond, so a run of 16 threads should need few calls. With a master or rounds, joining
-        and leaving are separate calls; with stragglers, a barrier of the user's own, or on a
-        virtual clock quanta do none of this.
+        (1) Quanta poll for a while when they have to wait. (2) On one site, they do the master's
+        work when no other participant does it. (3) A worker's first quantum joins the run, and its
+        last quantum leaves it, so a run of 16 threads needs few calls of kernels. Few calls matter:
+        a call needs the interpreter, which threads take one after another, and it returns only when
+        the interpreter is free again, after a tenth of a millisecond. With a master or with rounds,
+        joining and leaving are separate calls. With stragglers, with the user's own barrier, and on
+        a virtual clock, quanta do none of (1) to (3).
 
-        n_polls : polls in one wait of a quantum that finds no block, or waits at a barrier
+        n_polls : number of polls in one wait of a quantum that finds no block or is at a barrier
         """
         plan = self.plan
         if plan.sleeps or plan.parts or self.barrier is not None:
@@ -97,9 +97,10 @@ class Session(SessionModel):
         return MasterService(self, -(self.n_polls // POLLS_OF_NAP) if is_crowded else self.n_polls)
 
     def give_up(self, me: int) -> None:
-        """Count a worker of the calling thread that was interrupted between quanta as dead.
+        """Mark worker `me` as dead: it ran in the calling thread and was interrupted.
 
-        For a run that has been stopped: a master waits until every worker is done or dead.
+        The interruption came between two quanta, and the run has been stopped. A master waits until
+        every worker is done or dead.
         """
         worker_life.apply(self.schedule.table[me], worker_life.DIE)
 
@@ -111,12 +112,12 @@ class Session(SessionModel):
 
     def is_paused(self) -> bool:
         """Whether the epochs up to the limit are done and every worker has pushed what it had."""
-        # An ordered run also waits for starting workers: raised too early, the limit would let the
-        # first ones go on with a paused worker's section.
+        # An ordered run also waits for starting workers: if the limit were raised too early, the
+        # first workers would go on with a paused worker's section.
         busy = (*IN_RUN, layout.STARTING) if self.plan.ordered else IN_RUN
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
-            # by their states: LIVE may be off by one after a death inside of joining or leaving
+            # read the states: LIVE may be off by one after a death during joining or leaving
             and set(busy).isdisjoint(self.local_table[:, layout.T_STATE].tolist())
             and self.word(layout.STOP) == layout.RUNNING
             and self.master_is_idle()
@@ -133,7 +134,7 @@ class Session(SessionModel):
         return self.plan.private == epoch_schedule.MASTER and not self.plan.inline
 
     def master_is_idle(self) -> bool:
-        """Whether the model contains all messages of workers, which are done or paused."""
+        """Whether the model contains all messages; call it when all workers are done or paused."""
         if not self.has_master:
             return True
         live = [
@@ -145,13 +146,16 @@ class Session(SessionModel):
         return bool(taken) and not any(self.word(word) for word in words)
 
     def raise_limit(self, epochs: int) -> None:
-        """Let paused workers go on up to so many epochs.
+        """Let paused workers go on until `epochs` epochs are done.
 
-        If workers have homes, or are at several sites, the paused ones are expected again from now
-        on, at one clock unless each goes on by itself: some may have had no block in the last
-        round. Worker 0 gets the next section, if the run has sections: a worker with a home has
-        not waited for one when it pauses, so the next section may be any worker's. Worker 0 also
-        gets it if mini-batches are split; their parts would otherwise be in two rounds from now on.
+        If workers have homes, or are at several sites, paused workers are expected again from now
+        on. Unless each worker goes on by itself, all of them get the same clock, since some may
+        have had no block in the last round.
+
+        If workers have homes, or if mini-batches are split, worker 0 gets the next section. The
+        reasons are: (1) a worker with a home pauses without waiting for its section, so the next
+        section may be any worker's; (2) otherwise, the parts of each split mini-batch would be in
+        two rounds from now on.
         """
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         resting = table[:, layout.T_STATE] == layout.RESTING
@@ -163,7 +167,7 @@ class Session(SessionModel):
             table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)
             for k in np.flatnonzero(resting):
                 worker_life.apply(table[k], worker_life.EXPECT)
-        # such barriers wait for the workers of other sites from now on
+        # barriers other than FREE wait for the workers of other sites from now on
         if self.plan.barrier != barrier_codes.FREE:
             for k in np.flatnonzero(resting):
                 if k not in self.local_workers:
@@ -176,7 +180,7 @@ class Session(SessionModel):
             self.on_limit()
 
     def open_epochs(self) -> None:
-        """Open the epochs after the finished ones to workers that go on by themselves."""
+        """Let workers that go on by themselves begin the epochs after the finished ones."""
         if not self.plan.free:
             return
         s, epoch = self.schedule, self.word(layout.EPOCHS)
@@ -187,7 +191,7 @@ class Session(SessionModel):
 
     @property
     def called_for(self) -> int | None:
-        """The epoch after which an epoch's end has asked for a check, if it has."""
+        """The epoch after which a check has been requested at an epoch's end; None: no request."""
         enough = self.arrays["columns"][layout.C_ENOUGH, 0]
         return -int(enough) if enough < 0.0 else None
 
@@ -197,11 +201,11 @@ class Session(SessionModel):
         return float(self.arrays["columns"][layout.C_CHANGE, 0])
 
     def ask_for_check(self, change: float, gradient: float, soonest: int) -> None:
-        """Pause workers before the limit once an epoch's changes have come down to `change`.
+        """Request a pause before the limit, once an epoch's changes have come down to `change`.
 
-        If SAGA's average gives the gradient, that must have come down to `gradient` too. The pause
-        comes not before the epoch `soonest`. A `change` of 0: not before the limit; a `gradient` of
-        0: any gradient will do. Called while no worker works.
+        If SAGA's average gives the gradient, the gradient must also have come down to `gradient`.
+        The pause does not come before the epoch `soonest`. With a `change` of 0, workers pause only
+        at the limit; with a `gradient` of 0, any gradient suffices. Call it while no worker works.
         """
         columns = self.arrays["columns"]
         columns[layout.C_ENOUGH, 0], columns[layout.C_SMALL, 0] = change, gradient
@@ -221,7 +225,8 @@ class Session(SessionModel):
     def restore_sums(self) -> None:
         """Recompute the sums over the memory of rows if a worker has died.
 
-        During the run `run_membership.pause` does so; this is for a death at the run's end.
+        During the run, `run_membership.pause` recomputes them; this method is for a death at the
+        run's end.
         """
         if self._lost_anyone():
             self.row_memory.sum_anew(self)
@@ -230,7 +235,7 @@ class Session(SessionModel):
         return layout.DEAD in self.schedule.table[:, layout.T_STATE].tolist()
 
     def restore_at_pause(self) -> bool:
-        """`restore_sums` in a pause; False if a worker that joined late is doing it already."""
+        """Call `restore_sums` in a pause; return False if a late worker is already doing that."""
         if not self._lost_anyone():
             return True
         me = self.settings.n_workers + 1  # the caller's number

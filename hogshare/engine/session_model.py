@@ -1,7 +1,7 @@
 """The model of a run as the caller reads it: the vector, averages of iterates, the memory of rows.
 
-The vector may be read at any moment, and part of it may then be of a step under way. Averages and
-the memory are exact once every worker has left or paused.
+The vector may be read at any moment; part of what is read may then be of a step under way. Averages
+and the memory are exact once every worker has left or paused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hogshare.kernels.schedule import epoch_schedule
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.system.interrupts import errstate
 
-AT_ONCE = 1 << 15  # numbers of a mean to add up while a cache has them
+AT_ONCE = 1 << 15  # numbers of a mean that are added up together, while they are in a cache
 
 
 class SessionModel(Workspace):
@@ -27,11 +27,12 @@ class SessionModel(Workspace):
     homes: Homes | None = None
 
     def model(self, last: bool = False) -> Model:
-        """The current model with its averages (exact once every worker has left).
+        """Return the current model with its averages (exact once every worker has left).
 
         Coefficients are ordered in memory as in the run, feature by feature.
 
-        last : whether every worker has left for good, so that the run's own arrays are the model
+        last : whether every worker has left for good; the model then has the run's own arrays
+            instead of copies
         """
         n_columns, vector = self.settings.n_columns, self.vector
         local = self.locals()
@@ -39,7 +40,7 @@ class SessionModel(Workspace):
         if self.homes is not None:
             w, intercept = self.homes.model()
         elif self.is_alone:
-            # the one worker's scale and intercept are not in the vector until it leaves
+            # until the one worker leaves, the vector does not contain its scale and intercept
             if last:
                 self._fold()
             else:
@@ -58,21 +59,24 @@ class SessionModel(Workspace):
         return Model(coef, intercept, t, average, bias.astype(coef.dtype))
 
     def snapshot(self) -> Any:
-        """The current model in the form of the problem's kind."""
+        """Return the current model: a `Model`, or `Params` for a problem with a gradient."""
         model = self.model()
         return model if self.outside is None else self.outside.problem.view(model)
 
     def mean_of_iterates(self, last: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of the iterates, of earlier runs too, as coefficients and intercepts.
+        """Return the mean of the iterates, as coefficients and intercepts.
 
-        last : whether the run's own arrays may be written for it
+        The iterates of earlier runs count, too.
+
+        last : whether this method may overwrite the run's own arrays
         """
         before = max(0.0, self.rule.first_t - self.rule.average)
         n_columns, kind = self.settings.n_columns, self.vector.w.dtype
         count, total, bias = self.sums_of_iterates(last)
         share = 1.0 / np.maximum(count + before, 1.0)
         bias = (bias + before * self.arrays["average_intercept"]) * share
-        if self.rule.iterate < 1.0:  # the sum contains earlier iterates, and is a mean of so many
+        # below 1, the sum already contains the iterates of earlier runs, scaled by this weight
+        if self.rule.iterate < 1.0:
             share, before = share / self.rule.iterate, 0.0
         if not (before or count.any()):
             mean = total if total.dtype == kind else np.zeros(total.shape, kind)
@@ -94,7 +98,7 @@ class SessionModel(Workspace):
         return as_coef(out, n_columns), bias
 
     def settle(self) -> None:
-        """Make a model of arrays that belong to the caller, after a run that was broken off."""
+        """Complete the model in the caller's own arrays, after a run that was broken off."""
         if not self.is_alone:
             return  # several workers write the vector at exchanges only, or unscaled
         with errstate(all="ignore"):
@@ -103,7 +107,7 @@ class SessionModel(Workspace):
                 self.mean_of_iterates(last=True)
 
     def _fold(self) -> None:
-        """Fold the one worker's scale, if it has not left."""
+        """Multiply the one worker's scale into the vector, if the worker has not done so."""
         local, lag = self.locals()[0], self.arrays["lag"]
         w = self.vector.w.reshape(-1, self.settings.n_columns)
         if lag.size and local[layout.L_AVERAGE_SCALE].any():
@@ -115,9 +119,9 @@ class SessionModel(Workspace):
             local[layout.L_SCALE] = 1.0
 
     def sums_of_iterates(self, last: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Number of iterates that this run has summed per column, their sum, and their intercepts'.
+        """Return the number of iterates of this run per column, their sum, and the intercepts' sum.
 
-        last : whether a lag may be written; then one worker's lag is the sum
+        last : whether a lag may be overwritten; the sum of one worker is then its lag, not a copy
         """
         local = self.locals()
         counts = local[:, layout.L_AVERAGE_COUNT]
@@ -139,9 +143,10 @@ class SessionModel(Workspace):
         return counts, total, bias
 
     def remembered(self) -> Any:
-        """The memory of rows as derivatives: a copy; None by a rule without one.
+        """Return a copy of the memory of rows as derivatives; None if the rule has no memory.
 
-        If steps are taken outside, the rule's state of each worker. Called while no worker works.
+        If steps are taken outside of kernels, return copies of the rule's state of each worker
+        instead. Call it while no worker works.
         """
         if self.outside is not None:
             return remembered_states(self.arrays)

@@ -10,7 +10,7 @@ from hogshare.system import ranges
 from hogshare.system.deprecations import renamed
 from hogshare.system.messages import own
 
-CRITERIA = ("gradient", "gap", "relative_gap")  # of convergence checks
+CRITERIA = ("gradient", "gap", "relative_gap")  # the criteria of convergence checks
 
 
 @renamed(looks="has_checks")
@@ -24,52 +24,56 @@ class Stop:
         Maximum number of passes over the rows.
     tol : float or None, default=None
         Stop when the epoch's mean loss plus penalty (or the score on held-out rows) has not
-        improved by `tol` for `patience` epochs in a row. None: never. The worker that completes an
-        epoch decides at its end, from the losses of the epoch's steps.
+        improved by `tol` for `patience` successive epochs. None: do not stop by `tol`. The worker
+        that completes an epoch decides, from the losses of the epoch's steps.
     gradient : float or None, default=None
-        Stop when the largest component of the gradient mapping of the objective (for penalties
-        without l1, its gradient; intercepts included), each in the unit of its feature, is at most
-        this; see Notes. For smooth losses.
+        Stop when the largest component of the objective's gradient mapping is at most this value.
+        Without an l1 penalty, the gradient mapping is the gradient. Intercepts are included, and
+        each component has the unit of its feature; see Notes. For smooth losses.
     gap : float or None, default=None
         Stop when the duality gap, which bounds how far the objective is above its minimum, is at
-        most this. For problems with a penalty.
+        most this value. For problems with a penalty.
     relative_gap : float or None, default=None
-        The same, in proportion to the objective.
+        Stop when the duality gap divided by the objective is at most this value.
     patience : int, default=5
         See `tol` (scikit-learn's ``n_iter_no_change``).
     give_up : bool, default=False
         With one of the three criteria above: end the run at a convergence check, from the third on,
-        if the rate so far predicts more than 1.5 times the remaining epochs, or if nothing has been
-        gained after a fifth of the epochs.
+        if the run is predicted to need more than 1.5 times the remaining epochs at its recent rate,
+        or if nothing has been gained after a fifth of the epochs.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
-        Held-out rows, never trained on; if given, the score on them decides. A regression needs at
-        least two: R squared of a single row is not defined, and never ends a run.
+        Held-out rows, on which the run never trains; if given, the score on them decides. A
+        regression needs at least two rows: R squared of a single row is undefined, and never ends a
+        run.
     confirm : bool, default=False
-        Whether a run that `tol` would end has a convergence check first: a step along the gradient,
-        each column by its own scale. If such steps would still gain more than 15 times `tol`, the
-        run goes on. If the remaining epochs would not do, it ends unconverged. For the rules that
-        converge to the optimum, `SDCA` and `SAGA`.
+        Whether a run that `tol` would end has a convergence check first. The check takes a step
+        along the gradient, with each column's own scale. If such steps would still gain more than
+        15 times `tol`, the run goes on, unless the remaining epochs would not suffice; it then ends
+        unconverged. For the rules that converge to the optimum, `SDCA` and `SAGA`.
 
     Notes
     -----
-    A convergence check evaluates `gradient` and the gaps at a model: by passes over all rows, after
-    all workers have pushed their changes. The report's values are those of the report's model. The
+    A convergence check evaluates `gradient` and the gaps at a model, in passes over all rows, after
+    all workers have pushed their changes. The report has the values at the report's model. The
     first check comes after epoch 3. With a rule that remembers rows, the next check comes once an
-    epoch changes that memory little enough; plain descent is checked after epoch 5, and then at the
-    end that the rate so far predicts. Of several criteria all have to be met.
+    epoch changes this memory little enough. Plain descent is checked after epoch 5, and then at the
+    epoch that the rate so far predicts as the end. If several criteria are given, the run stops
+    when all of them are met.
 
-    **What is compared with `gradient`.** The components in the intercepts, unscaled; the component
-    in feature j's coefficient as ``|g_j| / D_j``, to be independent of the features' units::
+    **What is compared with `gradient`.** Components in the intercepts are compared unscaled. The
+    component in feature j's coefficient is compared as ``|g_j| / D_j``, which is independent of the
+    features' units::
 
         D_j = sqrt(r_j^2 + l2 / (L p_j)) / u
 
-    r_j is the root mean square of the feature's values that are not zero (about its mean, with an
-    intercept and no row with a zero; g_j is then ``g_j - mean_j g_intercept``), p_j the share
-    of rows that have one, L the loss's curvature times the mean weight, l2 the penalty's factor,
-    and u the geometric mean of all r_j by their p_j, but at least 0.05 and at most 1. With l1 it is
-    the gradient mapping in the coefficients ``D_j w_j``. A feature with ``D_j = 0`` does not count.
-    For features of zeros and ones, and for standardised ones without a zero, D_j is 1 if the
-    penalty is weak. One coefficient can still gain at most ``gradient^2 / (2 L p_j u^2)``. See
+    r_j is the root mean square of the feature's nonzero values. (If the model has an intercept and
+    the feature has no zeros, the feature's mean is subtracted first, and g_j is replaced by ``g_j -
+    mean_j g_intercept``.) p_j is the share of rows with a nonzero value, L the loss's curvature
+    times the mean weight, and l2 the penalty's factor. u is the geometric mean of all r_j, weighted
+    by p_j, but at least 0.05 and at most 1. With l1, the gradient mapping is computed in the
+    coefficients ``D_j w_j``. A feature with ``D_j = 0`` does not count. If the penalty is weak, D_j
+    is 1 for features of zeros and ones, and for standardised features without zeros. One
+    coefficient can still gain at most ``gradient^2 / (2 L p_j u^2)``. See
     `hogshare.problems.linear.units` and ``docs/logistic.md``.
 
     With a smooth loss and a rule that remembers rows (`SDCA`, `SAGA`), a check also sets the
@@ -124,7 +128,7 @@ class Stop:
 
     @property
     def criteria(self) -> dict[str, float]:
-        """The criteria of the convergence checks, and how small each has to be."""
+        """The criteria of the convergence checks by name, each with the value it must reach."""
         values = {name: getattr(self, name) for name in CRITERIA}
         return {name: float(value) for name, value in values.items() if value is not None}
 
@@ -135,7 +139,7 @@ class Stop:
 
 
 def check_length(n_rows: int, validation: np.ndarray) -> None:
-    """Refuse a mask of another length than the problem's rows."""
+    """Refuse a mask whose length is not the number of the problem's rows."""
     if len(validation) != n_rows:
         raise ValueError(
             f"{own('Stop.validation')} must mark some but not all of the {n_rows} rows; it "

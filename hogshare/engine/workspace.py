@@ -1,8 +1,8 @@
 """One run's memory and numbers: all that its workers need.
 
-Writers: see `hogshare.kernels.shared_arrays` for the shared arrays; row `me - first` of every
-private array belongs to worker `me`, `first` being the first worker of this site. The allocating
-runtime frees the private memory, or the arena.
+Writers and readers: for the shared arrays see `hogshare.kernels.shared_arrays`. Row `me - first` of
+every private array belongs to worker `me`, where `first` is the number of this site's first worker.
+Freeing: the runtime that has allocated the private memory, or the arena, frees it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from hogshare.rules.row_memory import BY_METHOD
 from hogshare.shm.mailbox import mailbox_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 
-SUM_ARRAYS = MasterMail._fields[2:]  # the sums that a master makes of its mail
+SUM_ARRAYS = MasterMail._fields[2:]  # the arrays of the sums that a master computes from mail
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """Numbers that make a session out of arrays; plain data, so that they travel."""
+    """Numbers that, with its arrays, define a session; plain data that can be sent to a process."""
 
     rule: dict[str, Any]
     plan: dict[str, Any]
@@ -48,7 +48,7 @@ class SessionSettings:
 
     @property
     def n_workers(self) -> int:
-        """Workers of all sites."""
+        """Number of workers of all sites."""
         return self.world.n_workers
 
 
@@ -60,7 +60,8 @@ class Workspace:
     outside : `gradient_steps.GradientSteps`; None: kernels take the steps
     """
 
-    # set by `Session`, of planes that manage workers' vectors themselves; None: workers have none
+    # set by `Session` for planes that manage workers' vectors themselves; None: workers have no
+    # homes
     homes: Any
 
     def __init__(
@@ -80,12 +81,14 @@ class Workspace:
         self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
         self.began = 0  # by that clock
         self.on_limit: Callable[[], None] | None = None  # wakes paused workers
-        self.bring: Callable[[int], bool] | None = None  # over sites: see `loop._bring`
-        # current vector and intercepts of all sites; None: one site, or no site has them all
+        self.bring: Callable[[int], bool] | None = None  # for several sites, see `loop._bring`
+        # current vector and intercepts of all sites; None: one site, or no site has the whole
         self.whole: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
-        # sum of an array over all sites, which all call together; None: this site's numbers do
+        # sum of an array over all sites (collective: all sites call it together); None: the
+        # numbers of this site suffice
         self.over_sites: Callable[[np.ndarray], np.ndarray] | None = None
-        self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
+        # time without progress before the loop raises an error; None: the loop's default
+        self.patience_ns: int | None = None
         self.rule = sgd_steps.RuleNumbers(**settings.rule)
         self.plan = EpochPlan(**settings.plan)
         self.local_workers = settings.world.local_workers  # numbers of the workers of this site
@@ -111,16 +114,16 @@ class Workspace:
 
     @property
     def n_polls(self) -> int:
-        """Polls in one wait of a quantum that finds no block, or waits at a barrier."""
+        """Number of polls in one wait of a quantum that finds no block, or waits at a barrier."""
         return int(self.schedule.table[0, layout.T_POLLS])
 
     @property
     def is_alone(self) -> bool:
-        """Whether the only worker works on the run's vector itself."""
+        """Whether the run has one worker, which works on the run's vector itself."""
         return self.plan.private == epoch_schedule.ALONE and self.homes is None
 
     def private(self, me: int) -> sgd_steps.Private:
-        """Worker `me`'s own arrays."""
+        """Return worker `me`'s own arrays (views)."""
         fields, row = {}, me - self.local_workers.start
         for name in ("copy", "base", "received", "lag", "average_copy", "average_base"):
             array = self.arrays[name]
@@ -142,7 +145,7 @@ class Workspace:
         )
 
     def vector_of(self, me: int) -> Vector:
-        """The vector of worker `me`, if it has no copy: the run's, or its group's own."""
+        """Return the vector (a view) that worker `me` shares: its group's, or else the run's."""
         if not self.arrays["vectors"].size:
             return self.vector
         group = int(self.schedule.table[me, layout.T_GROUP])
@@ -150,28 +153,32 @@ class Workspace:
         return self.vector._replace(w=w, intercept=self.arrays["vector_intercepts"][group])
 
     def word(self, place: int) -> int:
-        """Load a control word, aligned; the data that it orders is read after all workers left."""
+        """Load an aligned control word; the data that it orders is read after all workers left."""
         return int(self.schedule.control[place])
 
     def block_seconds(self) -> float:
-        """Mean time of the run's first blocks; 0 until they are done, also in a resumed run.
+        """Return the mean time of the run's first blocks, which the first caller stores.
 
-        The first caller stores it.
+        It is 0 until these blocks are done, also in a resumed run.
         """
         control, table = self.schedule.control, self.schedule.table
         if not control[layout.BLOCK_TIME] and self.word(layout.COMPLETED) >= FIRST_BLOCKS:
             busy, blocks = table[:, layout.T_BUSY].sum(), table[:, layout.T_BLOCKS].sum()
             if blocks >= FIRST_BLOCKS:  # the earlier blocks of a resumed run were not timed
-                # not atomic: two callers at once may differ by a block; the later store stays whole
+                # not atomic: two simultaneous callers may differ by a block, and the later store
+                # stays; a store is never torn
                 control[layout.BLOCK_TIME] = busy // blocks
         return int(control[layout.BLOCK_TIME]) * 1e-9
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
-        """Ask all workers to stop at their next block; the first given reason stays."""
+        """Ask all workers to stop at their next block; of several reasons, the first one stays."""
         block_claims.stop(self.schedule.control, reason)
 
     def locals(self) -> np.ndarray:
-        """Own numbers of this site's workers: float64 [., layout.N_LOCAL_FIELDS, n_columns]."""
+        """Return the own numbers of this site's workers (a view).
+
+        float64 of shape (n_local, layout.N_LOCAL_FIELDS, n_columns).
+        """
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns
         return self.arrays["local"][:, :n].reshape(
             len(self.local_workers), layout.N_LOCAL_FIELDS, self.settings.n_columns

@@ -15,8 +15,8 @@ import numpy as np
 class World:
     """The distribution of a run's workers over sites.
 
-    sites : number of workers of each site
-    site : the site of this process
+    sites : tuple with the number of workers of each site
+    site : number of the site of this process
 
     Examples
     --------
@@ -46,7 +46,7 @@ class World:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is one site."""
+        """Whether the run has only one site."""
         return len(self.sites) == 1
 
     @property
