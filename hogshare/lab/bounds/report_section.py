@@ -39,8 +39,9 @@ class Algorithm:
     step : constant step size for the sum of the gradients; None if it changed during the run
     rows_per_gradient : rows whose mean is one gradient
     penalty_on_support : whether a row's gradient has the l2 penalty on the row's own features only,
-        see `hogshare.theory.gradient_noise`; None: if reads are inconsistent and updates write all
-    coordinate : as in `SGD`: the coordinates, of n, that an update writes
+        see `hogshare.theory.gradient_noise`; None: only if reads are inconsistent and updates write
+        all coordinates
+    coordinate : the coordinates, of n, that an update writes; as in `SGD`
     own_under_way : whether a worker may read while its own last gradient is on its way to a master
     """
 
@@ -62,11 +63,11 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """The facts of a run for the analysis; ages and updates count the model's, not coordinates.
+    """The facts of a run for the analysis; ages and updates count updates of the model.
 
-    An update of the model is one write cycle on the lock-free plane. With inconsistent reads the
-    analysis counts it as one write per written coordinate: all, or just one. If a worker may read
-    while its own last gradient is on its way, that gradient adds to the ages.
+    On the lock-free plane an update of the model is one write cycle. With inconsistent reads the
+    analysis counts such an update as one write per written coordinate: all n, or just one. If a
+    worker may read while its own last gradient is on its way, that gradient adds to the ages.
 
     ages : histogram of the ages of the run's updates
     """
@@ -82,7 +83,7 @@ class RunFacts:
 
     @property
     def p95(self) -> int:
-        """The age that 19 of 20 updates do not exceed."""
+        """Age that 19 of 20 updates do not exceed."""
         return p95_of(self.ages)
 
     @property
@@ -92,16 +93,16 @@ class RunFacts:
 
     @property
     def in_an_update(self) -> int:
-        """Gradients after which the model is one update older."""
+        """Number of gradients in one update of the model."""
         return int(self.of.n_gradients) if self.algorithm.consistent else 1
 
     def age_of(self, n_workers: int) -> int:
-        """Age caused by a number of workers: the updates from their gradients under way."""
+        """Return the age that `n_workers` workers cause: updates from their gradients under way."""
         return -(-(n_workers - 1 + self.algorithm.own_under_way) // self.in_an_update)
 
     @property
     def writes(self) -> int:
-        """Iterations of the analysis in an update."""
+        """Number of the analysis's iterations in an update of the model."""
         is_one = self.algorithm.consistent or self.algorithm.coordinate is not None
         return 1 if is_one else int(self.of.n_coordinates)
 
@@ -140,7 +141,7 @@ class RunFacts:
         return max(1, allowed * self.in_an_update + 1 - self.algorithm.own_under_way)
 
     def is_expected(self) -> bool:
-        """Whether the condition allows at least two workers, and 19 of 20 ages of the run."""
+        """Whether the condition allows at least two workers, and 19 of 20 of the run's ages."""
         allowed = self.largest_age()
         return allowed is not None and self.up_to() >= 2 and allowed >= self.p95
 
@@ -156,14 +157,14 @@ def theory_section(
 ) -> dict[str, Any]:
     """Apply the analysis of AsySG to a run; return plain data for `Report.theory`.
 
-    Numbers by name, and under "sentence" whether linear speedup is to be expected. If the analysis
-    does not apply, only the sentence, with the reason.
+    The result has numbers by name; its "sentence" says whether linear speedup is to be expected.
+    If the analysis does not apply, the result has only the sentence, with the reason.
 
-    report : of the run. With a master it has ages, in updates of the model. Otherwise the staleness
-        histogram replaces them: on the lock-free plane a push is a block of rows, and the others
-        complete as many blocks during a block of this worker as write cycles during its cycle
+    report : report of the run. With a master it has ages, in updates of the model. Without one the
+        histogram of staleness replaces them. A push is then a block of rows; during a block the
+        others complete as many blocks as write cycles during a write cycle
     schedule : the step sizes up to a factor; None: they were constant
-    n_training : rows of an epoch; None: all of the problem
+    n_training : number of rows of an epoch; None: all rows of the problem
     start : model at the run's start; None: the default start of the problem
     """
     if algorithm.coordinate not in (None, "uniform"):
@@ -265,7 +266,7 @@ def _nothing(reason: str) -> dict[str, Any]:
 def _start_and_noise(
     problem: RowProblem, last: Model, algorithm: Algorithm, start: Model | None
 ) -> tuple[float, float]:
-    """Objective at the run's start, and the larger of the noises at its start and its end."""
+    """Return the objective at the run's start, and the larger noise of its start and its end."""
     if start is None:
         shape = problem.n_columns, problem.n_features
         start = Model(np.zeros(shape), np.zeros(problem.n_columns))
@@ -281,8 +282,8 @@ def _start_and_noise(
 def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
     """Return a lower bound of the optimum and its source.
 
-    With l2 the dual objective at the slopes of a model if it is above zero; otherwise zero, because
-    no loss is negative.
+    With l2 the bound is the dual objective at the slopes of a model, if that is above zero. In all
+    other cases it is zero, because no loss is negative.
     """
     if problem.l2 > 0.0:
         evaluated = Optimality(problem, model)
@@ -358,9 +359,9 @@ def _steps(known: RunFacts) -> dict[str, Any]:
 def _measured(
     problem: Problem, report: Report, schedule: StepSize | None, n_rows: int
 ) -> dict[str, Any]:
-    """Mean squared gradient norm over the trace, weighted by step sizes.
+    """Return the mean squared gradient norm over the trace, weighted by step sizes.
 
-    Each snapshot represents the updates after it. Empty if the step sizes are unknown.
+    Each snapshot represents the updates after it. The result is empty if step sizes are unknown.
     """
     trace = report.trace
     if trace is None or trace.squared_gradient is None or len(trace.epochs) < 2:
@@ -379,10 +380,10 @@ def _measured(
 def mean_steps(
     problem: Problem, report: Report, schedule: StepSize, times: np.ndarray
 ) -> np.ndarray | None:
-    """Mean step size of the rows from each time to the next, up to a factor.
+    """Return the mean step size of the rows from each time to the next, up to a factor.
 
-    None for "adaptive" steps that may have decreased, because reports do not record that. (Losses
-    of passive-aggressive steps have kinks; the theory does not cover them.)
+    The result is None for "adaptive" steps that may have decreased, because reports do not record
+    decreases. (Losses of passive-aggressive steps have kinks; the theory does not cover them.)
     """
     if schedule.kind == "adaptive" and report.settings["stop"]["tol"] is not None:
         return None

@@ -43,7 +43,7 @@ LINKS = "machines of 15 MB/s, on which a lone message takes a tenth of a block"
 
 
 def gaps(seed: int, quick: bool) -> Found:
-    """Figure 2: gaps of four graphs of 6 and 25 workers, by the figure's formula and exact."""
+    """Measure figure 2: gaps of four graphs of 6 and 25 workers, by its formula and exactly."""
     found = {}
     for name, kind in GRAPHS.items():
         for n in SIZES:
@@ -61,21 +61,21 @@ def gaps(seed: int, quick: bool) -> Found:
 def by_graph(
     graph: str, machines: SimulatedMachines, seed: int, quick: bool, sync: str = "notify-ack"
 ) -> Found:
-    """A run to the target, with rows dealt to the workers one by one."""
+    """Run to the target, with rows dealt to the workers one by one."""
     problem, target = replicas.sparse(1, 8000 if quick else 20_000)
     epochs = 8 if sync == "bsp" else 4  # without waiting for messages, more epochs are needed
     return replicas.to_target(problem, target, graph, machines, seed, sync=sync, epochs=epochs)
 
 
 def saved(n_workers: int, seed: int, quick: bool) -> float:
-    """Ratio of a worker's bytes to the target, all-to-all over the root graph."""
+    """Return the ratio of a worker's bytes to the target: all-to-all over the root graph."""
     machines = SimulatedMachines(n_workers)
     every, root = (by_graph(graph, machines, seed, quick) for graph in ("all", "root"))
     return over(every["megabytes"], root["megabytes"])
 
 
 def on_links(graph: str, n_workers: int, seed: int, quick: bool, sync: str, sigma: float) -> Found:
-    """A run to the target on links that share their machine's bandwidth."""
+    """Run to the target on links that share their machine's bandwidth."""
     degree = int(topology.out_degrees(topology.graphs_of(graph, n_workers)[0]).max())
     message = replicas.sparse()[0].dtype.itemsize * 2000.0
     machines = SimulatedMachines(n_workers, message / BANDWIDTH / SHARE, sigma, BANDWIDTH / degree)
@@ -83,7 +83,7 @@ def on_links(graph: str, n_workers: int, seed: int, quick: bool, sync: str, sigm
 
 
 def four_machines(seed: int, quick: bool) -> Found:
-    """Figure 5: bytes, and seconds on slow links."""
+    """Measure figure 5: bytes, and seconds on slow links."""
     runs = [
         on_links(graph, 4, seed, quick, "notify-ack", replicas.JITTER) for graph in ("all", "root")
     ]
@@ -94,12 +94,12 @@ def four_machines(seed: int, quick: bool) -> Found:
 
 
 def savings(seed: int, quick: bool) -> Found:
-    """Figure 6: ratio of bytes by the number of workers; 64 only in a full run."""
+    """Measure figure 6: ratio of bytes by number of workers; 64 workers only in a full run."""
     return {str(n): saved(n, seed, quick) for n in ((8, 20) if quick else (8, 20, 64))}
 
 
 def on_25(graph: str, seed: int, quick: bool, n_shares: int) -> Found:
-    """A run of 25 workers to the target, with shares roughly sorted by label or alike."""
+    """Run 25 workers to the target, with shares of rows roughly sorted by label, or alike."""
     problem, target = replicas.sparse(n_shares, 8000 if quick else 20_000)
     # with a longer step the workers of a ring disagree too much to reach the target
     return replicas.to_target(
@@ -108,7 +108,7 @@ def on_25(graph: str, seed: int, quick: bool, n_shares: int) -> Found:
 
 
 def ring(seed: int, quick: bool) -> Found:
-    """Figure 7: a ring over the root graph, in rounds and bytes to the target."""
+    """Measure figure 7: rounds and bytes to the target, a ring over the root graph."""
     found, kinds = {}, {"sorted": 25} if quick else {"sorted": 25, "alike": 1}
     for kind, n_shares in kinds.items():
         runs = [on_25(graph, seed, quick, n_shares) for graph in ("ring", "root")]
@@ -118,7 +118,7 @@ def ring(seed: int, quick: bool) -> Found:
 
 
 def consistent(seed: int, quick: bool) -> Found:
-    """Figure 8, with eight processes."""
+    """Measure figure 8 with eight processes."""
     found: dict[str, float] = {}
     for sync in SYNCS:
         shares = replicas.consistency(sync, 60 if quick else 500, seed)
@@ -127,7 +127,7 @@ def consistent(seed: int, quick: bool) -> Found:
 
 
 def small_network(seed: int, quick: bool) -> Found:
-    """Figure 9 on a small network."""
+    """Measure figure 9 on a small network."""
     runs = {sync: replicas.of_network(sync, seed, 10 if quick else 20) for sync in SYNCS}
     found = {f"{sync} accuracy": run["accuracy"] for sync, run in runs.items()}
     for sync in ("notify-ack", "async"):
@@ -136,7 +136,10 @@ def small_network(seed: int, quick: bool) -> Found:
 
 
 def to_the_target(seed: int, quick: bool) -> Found:
-    """Figure 10: 25 workers on the root graph; quick on a virtual clock, in full with threads."""
+    """Measure figure 10: 25 workers on the root graph.
+
+    They run on a virtual clock if `quick`, and in threads in a full run.
+    """
     runs = {
         sync: replicas.of_digits(sync, seed, base_seconds=None if quick else 0.02) for sync in SYNCS
     }
@@ -157,7 +160,7 @@ def to_the_target(seed: int, quick: bool) -> Found:
 
 
 def summary(seed: int, quick: bool) -> Found:
-    """Section 6: savings by the graph, the protocol, and both, with 25 workers."""
+    """Measure section 6: savings by the graph, by the protocol, and by both, with 25 workers."""
     runs = {
         (graph, sync): on_links(graph, 25, seed, quick, sync, replicas.SIGMA)
         for graph in ("all", "root")
@@ -176,7 +179,7 @@ def summary(seed: int, quick: bool) -> Found:
 
 
 def five_workers(seed: int, quick: bool) -> Found:
-    """Figures 3 and 4: five workers, the last two of which take three times as long."""
+    """Measure figures 3 and 4: five workers; the last two take three times as long."""
     first = {sync: replicas.five_nodes(sync, 1).sum(axis=1) for sync in ("notify-ack", "bsp")}
     four = replicas.five_nodes("notify-ack", 4) - replicas.five_nodes_by_hand(4)
     return {

@@ -74,14 +74,17 @@ def raced(seed: int, quick: bool, targets: Any = None, **others: Any) -> dict[st
 
 @functools.cache
 def delays(seed: int, quick: bool) -> dict[tuple[str, str], dict[str, Any]]:
-    """Figures 3 to 6: one of 8 workers late by 0, 30, 60 and 100 %; rows by method and law."""
+    """Measure figures 3 to 6: one of 8 workers is late by 0 to 100 %.
+
+    Delays are 0, 30, 60 and 100 %. The rows returned are named by method and law.
+    """
     table = raced(seed, quick, stragglers=list(LAWS))["table"]
     return {(row["method"], row["law"]): row for row in table}
 
 
 @functools.cache
 def production(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
-    """Figures 7 and 8, table III: the stragglers of a production cluster among 32 workers.
+    """Measure figures 7 and 8 and table III: 32 workers with a production cluster's stragglers.
 
     Rows by method; "asgd, 22" and "asaga, 22" get tasks when 22 workers wait.
     """
@@ -95,7 +98,7 @@ def production(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
 
 
 def later(seed: int, quick: bool) -> Found:
-    """Slowdown of each method by each delay."""
+    """Return the slowdown of each method by each delay."""
     found = delays(seed, quick)
     return {
         f"{method} {law}": over(found[method, law]["seconds"], found[method, LAWS[0]]["seconds"])
@@ -105,13 +108,13 @@ def later(seed: int, quick: bool) -> Found:
 
 
 def ahead(seed: int, quick: bool) -> Found:
-    """Speedup of ASGD over SGD in rounds, by delay."""
+    """Return the speedup of ASGD over SGD in rounds, by delay."""
     found = delays(seed, quick)
     return {law: over(found["sgd", law]["seconds"], found["asgd", law]["seconds"]) for law in LAWS}
 
 
 def waits(seed: int, quick: bool) -> Found:
-    """Milliseconds that a worker waits per round of tasks, without and with the largest delay."""
+    """Return a worker's wait per round of tasks in ms, without and with the largest delay."""
     found = delays(seed, quick)
     return {
         f"{method} {law}": found[method, law]["waiting_ms_per_round"]
@@ -121,7 +124,7 @@ def waits(seed: int, quick: bool) -> Found:
 
 
 def in_production(rounds: str, seed: int, quick: bool) -> Found:
-    """Speedup of the asynchronous method over the method in rounds."""
+    """Return the speedup of the asynchronous method over the method in rounds."""
     found = production(seed, quick)
     return {
         "free": over(found[rounds]["seconds"], found[f"a{rounds}"]["seconds"]),
@@ -130,7 +133,7 @@ def in_production(rounds: str, seed: int, quick: bool) -> Found:
 
 
 def table_3(seed: int, quick: bool) -> Found:
-    """Waiting in rounds over waiting asynchronously, per round and per update of the model."""
+    """Divide the waiting in rounds by the asynchronous waiting, per round and per update."""
     found = production(seed, quick)
     return {
         f"{one} {unit}": found[one][f"waiting_ms_per_{unit}"]
@@ -141,7 +144,7 @@ def table_3(seed: int, quick: bool) -> Found:
 
 
 def rounds_by_hand(seed: int, quick: bool) -> Found:
-    """Figure 2: SGD in rounds against a plain NumPy loop on the same draws."""
+    """Measure figure 2: SGD in rounds against a plain NumPy loop on the same draws."""
     n, rounds, step = 4000, 200 if quick else 2000, 0.05
     X, y = dense(n_samples=n, n_features=200, seed=seed)
     targets = X @ np.linspace(-1.0, 1.0, X.shape[1]) + y
@@ -166,7 +169,7 @@ def rounds_by_hand(seed: int, quick: bool) -> Found:
 
 
 def history(seed: int, quick: bool) -> Found:
-    """Sections III to V: bytes of ASAGA's tasks, and stored versions."""
+    """Measure sections III to V: bytes of ASAGA's tasks, and stored versions."""
     n, n_features, rate = 4000, 200, 0.1
     X, y = dense(n_samples=n, n_features=n_features, seed=seed)
     workers = 8
@@ -190,7 +193,7 @@ def history(seed: int, quick: bool) -> Found:
 
 
 def times_by_delay(method: str, rounds: str) -> dict[str, ClaimNumber]:
-    """Numbers for the times of an asynchronous method, printed as constant, and one in rounds."""
+    """List the times of an asynchronous method, printed as constant, and of one in rounds."""
     return {
         f"{one} {law}": ClaimNumber(
             f"seconds to the target, delay {delay_of(law)} over none, {WRITTEN[one]}", printed
@@ -210,7 +213,7 @@ def _is_within(key: str, least: float, most: float, found: Found) -> bool:
 
 
 def _is_level(method: str, rounds: str, found: Found) -> bool:
-    """Whether a method's times do not grow with the delay, and those in rounds do."""
+    """Whether a method's times do not grow with the delay, and the times in rounds do."""
     low, middle, high = (found[f"{rounds} {law}"] for law in LAWS[1:])
     level = max(found[f"{method} {law}"] for law in LAWS[1:]) < 1.1
     return level and low < middle < high and high > 1.2

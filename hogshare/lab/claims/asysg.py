@@ -33,10 +33,10 @@ def settings_of(problem: str, algorithm: str, seed: int, **others: Any) -> dict[
 def speedups(
     problem: str, algorithm: str, seed: int, n_rows: int, rows: int | None = None, **others: Any
 ) -> Found:
-    """Iteration and time speedup of each number of workers over one; 0 if the target is missed.
+    """Return iteration and time speedups over one worker; 0 if the target is missed.
 
-    Also the objective at the target as a share of the first: whether the timed runs have learned
-    anything.
+    The result also has the objective at the target as a share of the first objective. It shows
+    whether the timed runs have learned anything.
     """
     family = family_of(problem)
     stated = family.state(family.data(None, n_rows, "float32", seed))
@@ -53,10 +53,10 @@ def speedups(
 
 
 def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool) -> Found:
-    """Speedups of a Caffe network with a master whose links are full with five workers.
+    """Measure speedups of a Caffe network; five workers fill the links of the master.
 
-    The step is the network's own, with which one worker learns
-    (`hogshare.lab.studies.named_networks`).
+    The step is the network's own step from `hogshare.lab.studies.named_networks`: one worker
+    learns with it.
     """
     how: dict[str, Any] = {
         "step": IMAGES[problem].constant_step,
@@ -67,14 +67,14 @@ def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bo
 
 
 def of_incon(seed: int, quick: bool) -> Found:
-    """Table 4's network with its step; on fewer rows it would not learn in an epoch."""
+    """Measure table 4's network with its step; on fewer rows it would not learn in an epoch."""
     workers = [1, 32] if quick else [1, 8, 16, 32]
     how: dict[str, Any] = {"step": 0.05, "epochs": 1, "points": 8, "workers": workers}
     return speedups(FIVE_LAYERS, "incon", seed, 463_800, **how)
 
 
 def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, ClaimNumber]:
-    """Numbers for iteration and time speedups, by the number of workers."""
+    """List iteration and time speedups as numbers of a claim, by the number of workers."""
     return {
         f"{what} {n}": ClaimNumber(f"{what} speedup, {n} workers (0: target not reached)", both[k])
         for k, what in enumerate(("iteration", "time"))
@@ -83,7 +83,7 @@ def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, Cla
 
 
 def printed_of(problem: str, algorithm: str, *workers: int) -> dict[int, tuple[float, float]]:
-    """Iteration and time speedups of the paper's table, by the number of workers."""
+    """Return iteration and time speedups of the paper's table, by the number of workers."""
     (table,) = tables_of(algorithm, problem)
     rows = zip(table["workers"], table["iteration"], table["time"], strict=True)
     return {n: (iteration, seconds) for n, iteration, seconds in rows if n in workers}
@@ -112,7 +112,7 @@ def _has_learned(found: Found) -> bool:
 
 
 def _is_faster(found: Found) -> bool:
-    """Whether 8 workers gain, and less in time than in iterations."""
+    """Whether 8 workers gain, but less in time than in iterations."""
     return _has_learned(found) and 1.0 < found["time 8"] < found["iteration 8"]
 
 
@@ -122,9 +122,10 @@ CON_WHEN = (
 
 
 def rates(reads: str, updates: tuple[int, ...], seed: int, quick: bool) -> Found:
-    """Slopes of the mean squared gradient in K and M, its share of the bound, the effect of age.
+    """Measure the mean squared gradient: slopes in K and M, share of the bound, effect of age.
 
-    reads : "consistent", with the step (9), or "inconsistent", with (17) and writes of a coordinate
+    reads : "consistent", with the step of the paper's equation (9), or "inconsistent", with the
+        step of (17) and writes of one coordinate
     """
     run, known = getattr(staleness, reads), staleness.drawn(seed)
     sizes, rows = [k if quick else 4 * k for k in updates], [1, 4, 16]

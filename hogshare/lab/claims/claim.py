@@ -1,10 +1,11 @@
 """A claim of a paper: its statement, its measurement in this package, and the result.
 
 `Claim.measure` returns the numbers of a claim for one seed. `reproduce` repeats it over seeds and
-compares the medians with the paper's numbers (`Claim.agrees`), else with the paper's direction
-(`Claim.partly`); `Claim.why` then gives the reason. The criteria: a printed number to within a
-fifth (`near`), a printed range without slack, for "up to" the largest number, and for statements
-without numbers the stated order. A result is one dictionary of plain data:
+compares the medians with the paper's numbers (`Claim.agrees`). If they differ, it compares them
+with the paper's direction (`Claim.partly`), and `Claim.why` has the reason. The criteria are: (1) a
+printed number to within a fifth (`near`); (2) a printed range without slack; (3) for "up to" the
+largest number; (4) for statements without numbers the stated order. A result is one dictionary of
+plain data:
 
     name, source, says, verdict (of `VERDICTS`), when, why, clock, runs_of
     here (the workload), quick, seeds, seconds, cores, version
@@ -44,7 +45,7 @@ class ClaimNumber:
     """One number of a claim.
 
     what : the quantity, with its unit
-    printed : the paper's number or phrase; None if it has none
+    printed : the paper's number or phrase; None if the paper has none
     """
 
     what: str
@@ -55,23 +56,23 @@ class ClaimNumber:
 class Claim:
     """A statement of a paper, and its measurement in this package.
 
-    name : its name for ``hogshare reproduce``
+    name : name of the claim for ``hogshare reproduce``
     source : paper and figure, table or theorem
-    says : the claim
+    says : the claim as a sentence
     workload : the measured runs, and their clock if it is virtual
-    numbers : by the keys that `measure` returns
+    numbers : a `ClaimNumber` for each key that `measure` returns
     measure : ``measure(seed, quick)``, the numbers of one seed; a quick run may leave some out
     agrees : whether medians over seeds agree with the paper's numbers and direction
     when : the condition of `agrees` as a sentence
-    partly : whether they have the paper's direction, if a number or a part of the claim differs
-    seconds : rough seconds of three seeds quick, and of five in full, on two cores
-    why : the reason of a difference, if any
+    partly : whether medians have the paper's direction although a number or a part differs
+    seconds : rough seconds on two cores: of three seeds if quick, and of five in full
+    why : the reason for a difference, if any
     verdict : the expected verdict; unless it is `AGREES`, the reason is in `why`
     verdict_quick : the expected verdict of the small size, if different
     clock : `VIRTUAL`, the same on every machine; `REAL`, which other load changes; `NONE`; `BOTH`:
         virtual if quick, real in full
-    is_seeded : whether seeds change the result; else it is measured once
-    runs_of : an earlier claim on the same runs, which are not repeated
+    is_seeded : whether seeds change the result; if not, it is measured once
+    runs_of : an earlier claim that uses the same runs; they are not repeated
     """
 
     name: str
@@ -92,7 +93,7 @@ class Claim:
     runs_of: str = ""
 
     def expected(self, quick: bool) -> str:
-        """The expected verdict at the small or the full size."""
+        """Return the expected verdict at the small or the full size."""
         return (quick and self.verdict_quick) or self.verdict
 
 
@@ -101,7 +102,7 @@ def reproduce(
 ) -> Result:
     """Measure a claim's numbers with every seed; return a result as described in the file head.
 
-    quick : use the size that takes seconds, else the size that takes minutes
+    quick : True: the size that takes seconds; False: the size that takes minutes
     advance : called before each seed, with a text about it
     """
     began = time.perf_counter()
@@ -173,7 +174,7 @@ def _median_of(number: Mapping[str, Any]) -> float:
 
 
 def near(value: float, printed: float) -> bool:
-    """Whether a number is within a fifth of a printed one."""
+    """Whether a number is within a fifth of a printed number."""
     return abs(value / printed - 1.0) <= SLACK
 
 

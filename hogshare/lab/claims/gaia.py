@@ -90,7 +90,7 @@ def measured(quick: bool) -> tuple[str, ...]:
 
 
 def small_shares(seed: int, quick: bool) -> Found:
-    """Share of Gaia's changes below 1 %, on the LAN."""
+    """Return the share of Gaia's changes that are below 1 %, on the LAN."""
     return {
         f"{name} lan": float(application(name, seed, quick)["gaia", "lan"]["small_share"])
         for name in measured(quick)
@@ -98,7 +98,7 @@ def small_shares(seed: int, quick: bool) -> Found:
 
 
 def of_the_lan(method: str, seed: int, quick: bool) -> Found:
-    """Slowdown of a method on slower links over the LAN."""
+    """Return the slowdown of a method on slower links, relative to the LAN."""
     found = {}
     for name in measured(quick):
         rows = application(name, seed, quick)
@@ -109,7 +109,7 @@ def of_the_lan(method: str, seed: int, quick: bool) -> Found:
 
 
 def faster(seed: int, quick: bool) -> Found:
-    """Times over Gaia's: of BSP, and of sending all changes with the same clock difference."""
+    """Return times over Gaia's: of BSP, and of all changes with the same clock difference."""
     found = {}
     for name in measured(quick):
         rows = application(name, seed, quick)
@@ -137,7 +137,7 @@ def on_the_wan(found: Found) -> list[float]:
 
 
 def latency(seed: int, quick: bool) -> Found:
-    """Seconds over those without latency, for BSP and two clock differences."""
+    """Return seconds over the seconds without latency, for BSP and two clock differences."""
     problem, settings = stated("logistic", seed, True)
     links = [LATENCIES[0], LATENCIES[-1]] if quick else list(LATENCIES)
     ways: dict[str, dict[str, Any]] = {
@@ -174,8 +174,8 @@ def drawn(n_rows: int, n_features: int, seed: int) -> tuple[RowProblem, float]:
 def with_threshold(problem: RowProblem, epochs: int, seed: int, **settings: Any) -> Report:
     """Run three centres with a threshold, without the flush that would make their models equal.
 
-    Steps fall as one over the root of the clock, and so does the threshold unless ``decay`` is
-    None; the settings are those of `hogshare.Mirrors`.
+    Steps fall as one over the root of the clock. The threshold falls in the same way unless
+    ``decay`` is None. Settings are named as in `hogshare.Mirrors`.
     """
     return solve(
         problem,
@@ -190,7 +190,7 @@ def with_threshold(problem: RowProblem, epochs: int, seed: int, **settings: Any)
 
 
 def regret_over_root(report: Report, n_rows: int, optimum: float) -> np.ndarray:
-    """At each point of a trace: the regret summed over rows, over the root of the rows."""
+    """Return, at each point of a trace, the summed regret over the root of the rows so far."""
     assert report.trace is not None
     rows = n_rows * np.asarray(report.trace.epochs)
     above = np.asarray(report.trace.objective)[1:] - optimum
@@ -198,7 +198,7 @@ def regret_over_root(report: Report, n_rows: int, optimum: float) -> np.ndarray:
 
 
 def falling(seed: int, quick: bool) -> Found:
-    """Theorem 1: a falling threshold against a fixed one."""
+    """Measure theorem 1: a falling threshold against a fixed one."""
     n_rows, n_features, epochs = (600, 10, 16) if quick else (3000, 20, 40)
     problem, optimum = drawn(n_rows, n_features, seed)
     found = {}
@@ -212,7 +212,7 @@ def falling(seed: int, quick: bool) -> Found:
 
 
 def _over_bsp(found: Found) -> list[float]:
-    """Return times of BSP over Gaia's, without those for the filter alone."""
+    """Return times of BSP over Gaia's, without the times for the filter alone."""
     return [value for key, value in found.items() if not key.endswith("filter")]
 
 

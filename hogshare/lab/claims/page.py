@@ -46,7 +46,7 @@ def summary_of(results: list[dict[str, Any]]) -> str:
 
 
 def printed_of(claim: Claim) -> str:
-    """Return a short text on the paper's numbers."""
+    """Return a short text with the paper's numbers."""
     printed = dict.fromkeys(one.printed for one in claim.numbers.values())
     return ", ".join(in_words(one) for one in printed if one is not None) or "in words"
 

@@ -12,9 +12,9 @@ COLOURS = {"agrees": "C0", "in part": "C1", "differs": "C3", "not measured": "C7
 
 
 def save_claims(results: Sequence[dict[str, Any]], path: str) -> None:
-    """Draw numbers of claims over the papers' printed ones, on one axis, and write the figure.
+    """Draw measured numbers over the papers' printed numbers on one axis, and write the figure.
 
-    Numbers without a printed one, with 0 or text printed, or not reached are left out.
+    A number is left out if the paper prints none, 0 or a text, or if its target was not reached.
     """
     rows = [
         (result, one, [one[part] / one["printed"] for part in ("low", "median", "high")])

@@ -36,7 +36,7 @@ STEPS = {
 
 @functools.cache
 def figure(name: str, seed: int) -> dict[str, Any]:
-    """Make a figure with one seed, once for all claims on it."""
+    """Make a figure with one seed; the result is cached for all claims on the figure."""
     return psp_figures.figure(name, seeds=1, seed=seed)
 
 
@@ -81,7 +81,7 @@ def _spread_in_order(law: str, found: Found) -> bool:
 
 
 def samples(seed: int, quick: bool) -> Found:
-    """Figure 1c: the mean step by the size of the sample, over ASP and SSP of figure 1a."""
+    """Measure figure 1c: the mean step by sample size, relative to ASP and SSP of figure 1a."""
     steps, sd, others = along("1c", seed), along("1c", seed, "sd"), along("1a", seed)
     mean = {x: steps[f"pbsp:{x}", None] for x in psp_figures.SAMPLES}
     return {
@@ -94,7 +94,7 @@ def samples(seed: int, quick: bool) -> Found:
 
 
 def updates(seed: int, quick: bool) -> Found:
-    """Figure 1e: updates at the server, ASP over BSP, by law."""
+    """Measure figure 1e: updates at the server, ASP over BSP, by law."""
     found = {}
     for short, law in {**LAWS, "uniform": "uniform:0.5,1.5"}.items():
         sent = along("1e", seed, "updates", law)
@@ -103,25 +103,25 @@ def updates(seed: int, quick: bool) -> Found:
 
 
 def slow_nodes(seed: int, quick: bool) -> Found:
-    """Figure 2a: progress with a share of nodes four times as slow, over that with none."""
+    """Measure figure 2a: progress with nodes four times as slow, relative to none of them."""
     found = along("2a", seed, "ratio")
     return {f"{b} {share}": found[b, share / 100] for b in BARRIERS for share in (5, 15, 30)}
 
 
 def slower_and_slower(seed: int, quick: bool) -> Found:
-    """Figure 2c: mean steps with 5 % of the nodes 1, 4 and 16 times as slow."""
+    """Measure figure 2c: mean steps with 5 % of the nodes 1, 4 and 16 times as slow."""
     steps = along("2c", seed)
     return {f"{b} {x}": steps[b, float(x)] for b in BARRIERS for x in FACTORS}
 
 
 def more_nodes(seed: int, quick: bool) -> Found:
-    """Figure 3: change of the mean step from 100 to 1,000 nodes, in per cent."""
+    """Measure figure 3: change of the mean step from 100 to 1,000 nodes, in per cent."""
     found = along("3", seed, "ratio")
     return {barrier: 100.0 * (found[barrier, 1000.0] - 1.0) for barrier in BARRIERS}
 
 
 def moments(seed: int, quick: bool) -> Found:
-    """Theorem 2: exact moments of random laws of lag against (54) and (55)."""
+    """Compare exact moments of random laws of lag with the bounds (54) and (55) of theorem 2."""
     rng = np.random.default_rng(seed)
     violations, nearest = 0, [0.0, 0.0]
     for _ in range(RANDOM_LAWS if quick else 10 * RANDOM_LAWS):
@@ -159,7 +159,7 @@ def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict
 
 
 def model_errors(seed: int, quick: bool) -> Found:
-    """Figure 1d: the model's error behind each barrier, with a long and with a short step."""
+    """Measure figure 1d: the model's error behind each barrier, with a long and a short step."""
     return {
         f"{step} {written}": points[0]["error"]["mean"]
         for step, size in STEPS.items()
@@ -168,7 +168,7 @@ def model_errors(seed: int, quick: bool) -> Found:
 
 
 def error_increases(seed: int, quick: bool) -> Found:
-    """Figure 2b: the error with 30 % of the nodes slow, over that with none."""
+    """Measure figure 2b: the error with 30 % slow nodes, relative to the error without them."""
     found = errors("2b", seed, quick)
     return {written: points[-1]["ratio"]["mean"] for written, points in found.items()}
 

@@ -117,7 +117,8 @@ def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
 def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
     """Measure claims, print each, and add it to the stored results; return the exit code.
 
-    A failed claim is reported and the others are measured: an hour's work must not be lost.
+    If a claim fails, its error is reported and the others are measured: hours of work must not be
+    lost.
     """
     from hogshare.lab.claims.claim import reproduce
     from hogshare.lab.claims.page import summary_of
@@ -170,7 +171,7 @@ def store(args: Any, found: dict[str, Any]) -> None:
 def stored_in(path: str | None) -> dict[str, Any]:
     """Read the results of a file, with their claims' current text.
 
-    Raises ValueError for a file of other content.
+    Raises ValueError if the file has other content.
     """
     from hogshare.lab.claims.catalogue import CLAIMS
     from hogshare.lab.claims.claim import MEASURED, renewed

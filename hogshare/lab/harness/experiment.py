@@ -33,9 +33,9 @@ BRIEFLY = {"epochs": 1, "target": 0.0, "base_ms": 0.0, "stragglers": "none"}
 
 
 def reached_by_all(runs: Sequence[Row]) -> float:
-    """Return an objective that every run reaches which ends better than it began.
+    """Return an objective that is reached by every run which ends better than it began.
 
-    It is the objective at which the worst of these runs has made 99 % of its gain.
+    At this objective the worst of these runs has made 99 % of its gain.
     """
     ends = [(run["trace"]["objective"][0], run["trace"]["objective"][-1]) for run in runs]
     gains = [(start, end) for start, end in ends if end is not None and end < start]
@@ -56,16 +56,17 @@ class Experiment(Command):
     numbers : numbers of the table
     notes : ``notes(result)``, sentences below the table
     caption : the last sentence: a format string for the keys of the result and its settings
-    settle : ``settle(problem, settings)``, the settings with those that follow from others
+    settle : ``settle(problem, settings)``, completes the settings that follow from others
     about : ``about(problem, settings)``, further keys of the result
-    is_warmed : ``is_warmed(settings, contestant)``, whether it warms up; the first always does
+    is_warmed : ``is_warmed(settings, contestant)``, whether the contestant has a warm-up run; the
+        first contestant always has one
     family_of : ``family_of(run)``, the family of a run; each family has its own target
     target_of : ``target_of(runs)``, the default target
     doubts : ``doubts(result)``, warnings on the measured times
     heading : header of the contestants' column
     rounds : the setting for the number of rounds; without its s, the key of a run's round
     panels : panels of the figure
-    title : title of the figure, a format string as `caption`
+    title : title of the figure, a format string like `caption`
     """
 
     axes: tuple[str, ...]
@@ -108,7 +109,8 @@ class Experiment(Command):
         settings : dict
             All settings, filled in; a target of None is computed from the runs.
         runs_with : dict, default=None
-            Replaces settings in the runs but not in the result: workers that the caller started.
+            Settings that replace others in the runs but not in the result, for example workers that
+            the caller started.
 
         Returns
         -------
@@ -173,7 +175,7 @@ class Experiment(Command):
         }
 
     def names_of(self, contestant: Contestant) -> Row:
-        """Return the parts of a contestant, and its joint name if it has several."""
+        """Return the parts of a contestant by axis, and its joint name if it has several parts."""
         parts = dict(zip(self.axes, contestant, strict=True))
         return {"contestant": ", ".join(contestant), **parts} if len(parts) > 1 else parts
 
@@ -193,7 +195,7 @@ class Experiment(Command):
         return {**result, "table": self.tabulate(result)}
 
     def targets_of(self, result: Result) -> dict[str, float]:
-        """Return the target of each family: the given one, or one that its runs reach.
+        """Return the target of each family: the given target, or one that the family's runs reach.
 
         Without families there is a single one with an empty name.
         """
@@ -266,7 +268,8 @@ class Experiment(Command):
 def crowded(settings: Settings) -> list[str]:
     """Return warnings before the runs: times are meaningless if workers share cores.
 
-    Sleeping workers leave their cores to others, and a virtual clock needs none.
+    There is no warning if workers sleep, because a sleeping worker leaves its core to others, nor
+    on a virtual clock.
     """
     import joblib
 

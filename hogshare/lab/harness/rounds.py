@@ -10,7 +10,7 @@ Found = TypeVar("Found")
 
 
 def in_order(contestants: Sequence[Contestant], number: int) -> list[Contestant]:
-    """Return the contestants in the order of a round; each round begins with another one."""
+    """Return the contestants in the order of a round; each round begins with a different one."""
     shift = number % len(contestants)
     return [*contestants[shift:], *contestants[:shift]]
 
@@ -33,7 +33,7 @@ def in_rounds(
     advance : callable, default=None
         Called after each run, with a text about it.
     called : str, default="round"
-        Name of a round in this text.
+        Name of a round in the text for `advance`.
 
     Returns
     -------

@@ -26,12 +26,12 @@ class Setting:
     """A single setting: ``base_ms`` is the option ``--base-ms``.
 
     name : name of the value
-    help : its meaning; the default, if any, is added unless `help` already has it
+    help : meaning of the value; the default, if any, is added unless `help` already has it
     default : the default value
     type : ``type(text)`` makes the value; None: text
     choices : all allowed values
-    several : whether it takes several values, and is a list
-    metavar : placeholder of a value in the usage; GRAPH for several ``graphs``
+    several : whether the option takes several values; the value is then a list
+    metavar : placeholder of a value in the usage; by default GRAPH for several ``graphs``
     is_required : whether the option is required
     """
 

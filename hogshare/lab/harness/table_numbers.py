@@ -1,7 +1,7 @@
 """Numbers of a table, each declared once: its value in a run, its summary over rounds, its format.
 
-A value of None means that a run has none, as for the seconds to a target that it does not reach.
-It counts as infinite.
+A value of None means that a run has no such value, for example no seconds to a target that it does
+not reach. None counts as infinite.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Row = dict[str, Any]
 
 
 def median(values: Sequence[float | None]) -> float | None:
-    """Return the median, with None for infinity in values and result."""
+    """Return the median; None represents infinity, in the values and in the result."""
     middle = statistics.median(math.inf if value is None else value for value in values)
     return middle if math.isfinite(middle) else None
 
 
 def most(values: Sequence[Any]) -> Any:
-    """Return the largest; None counts as nothing."""
+    """Return the largest value, without the values that are None."""
     return max(values, key=lambda value: value or 0)
 
 
@@ -45,7 +45,7 @@ class MeasuredRun(dict[str, Any]):
     facts : dict
         The facts for JSON.
     target : float
-        The objective to reach.
+        Objective to reach.
     """
 
     def __init__(self, facts: dict[str, Any], target: float) -> None:
@@ -63,7 +63,7 @@ class MeasuredRun(dict[str, Any]):
         return Trace(**{k: np.array(v, dtype=np.float64) for k, v in self["trace"].items()})
 
     def first(self, what: str) -> float | None:
-        """Point at which the target is reached, in "seconds", "epochs" or "blocks"; None: never."""
+        """Return where the target is reached, in "seconds", "epochs" or "blocks"; None: never."""
         return self.trace.first(self.target, what)
 
 
@@ -71,10 +71,10 @@ class MeasuredRun(dict[str, Any]):
 class TableNumber:
     """A number of a table, for each contestant.
 
-    key : its name in JSON
+    key : the number's name in JSON
     of : ``of(run)``, the value of a run; None: the run's value of this key
-    over : summary of the values of all rounds
-    header : header of its column; numbers with the same header share a column, None: no column
+    over : ``over(values)``, the summary of all rounds' values
+    header : header of the column; numbers with the same header share a column; None: no column
     form : a format specification, or ``form(value)``, for a cell
     """
 
@@ -102,7 +102,7 @@ class Spread(TableNumber):
     """The median under the number's key, with the keys ``fastest`` and ``slowest``."""
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """Return all three; the slowest is None if one run has no value."""
+        """Return median, fastest and slowest; the slowest is None if one run has no value."""
         assert self.of is not None
         values = [self.of(run) for run in runs]
         known = [value for value in values if value is not None]
@@ -129,12 +129,12 @@ class Compared(TableNumber):
     by: Callable[[Row, Sequence[Row], Row], Any] = lambda row, rows, result: None
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """The number."""
+        """Return the number under its key."""
         return {self.key: self.by(rows[-1], rows, result)}
 
 
 def first_of(axis: str, row: Row, rows: Sequence[Row]) -> Row:
-    """Return the first row with the same part of a contestant."""
+    """Return the first row that has the same value of an axis as `row`."""
     return next(one for one in rows if one[axis] == row[axis])
 
 
@@ -152,9 +152,10 @@ def _joined(cells: list[Any]) -> Any:
 
 
 def over_seeds(values: Sequence[float]) -> Row:
-    """Return median, low and high, with None for infinity; all are None if a value is NaN.
+    """Return median, low and high; None represents infinity, and all are None if a value is NaN.
 
-    ``unknown`` says whether a value is NaN, as the ratio of two runs that both miss their target.
+    ``unknown`` says whether a value is NaN. This is the ratio of two runs that both miss their
+    target.
     """
     unknown = any(map(math.isnan, values))
     found = {"median": statistics.median(values), "low": min(values), "high": max(values)}

@@ -1,9 +1,10 @@
 """Costs of rows, exchanges and messages in a real run, from its report.
 
-A quantum has one time for its rows and exchanges together, and their numbers grow in proportion: an
-exchange follows every so many rows. Least squares separates the two costs if the proportion varies
-and nothing disturbs the run; its standard error says whether it succeeded. Otherwise the machine's
-constants give the cost of an exchange, and the remaining time is the cost of rows.
+A quantum has one time for its rows and exchanges together. Their numbers grow nearly in proportion,
+since an exchange follows a fixed number of rows. Least squares separates the two costs if the
+proportion varies and nothing disturbs the run; the standard error says whether it succeeded. If it
+failed, the machine's constants give the cost of an exchange, and the remaining time is the cost of
+rows.
 """
 
 from __future__ import annotations
@@ -57,17 +58,17 @@ class RunCosts:
     Attributes
     ----------
     row : float
-        Visiting a row, without shuffling.
+        Time to visit a row, without shuffling.
     exchange : float
-        An exchange of a private copy with the shared vector; 0 without exchanges.
+        Time of an exchange of a private copy with the shared vector; 0 without exchanges.
     order : float
-        Shuffling the order of an epoch.
+        Time to shuffle the order of an epoch.
     message : float
-        A master's time for one message; 0 without a master, or if it was not measured.
+        Time of a master for one message; 0 without a master, or if it was not measured.
     outside : float
-        The run's time before the first worker began and after the last ended.
+        Time of the run before the first worker began and after the last one ended.
     factors : float64 array
-        Times of blocks over their mean.
+        Times of blocks, divided by their mean.
     source : str
         The source of `exchange`, as a phrase.
     notes : tuple of str
@@ -85,7 +86,7 @@ class RunCosts:
 
 
 class Finished(Protocol):
-    """The attributes of `Report` that are read; this file must not import `hogshare.report`."""
+    """The attributes of `Report` that this file reads; it must not import `hogshare.report`."""
 
     settings: dict[str, Any]
     machine: dict[str, Any]
@@ -102,7 +103,8 @@ class Finished(Protocol):
 class ReportFacts:
     """The facts of a report that a prediction needs; ValueError if they allow no prediction.
 
-    paces : by number of workers, if known: rows of a block, and between two exchanges
+    paces : for each number of workers, if known: the rows of a block, and the rows between two
+        exchanges
     """
 
     def __init__(
@@ -206,7 +208,7 @@ class ReportFacts:
         return exchange_interval(self)
 
     def exchanges_of_block(self, n_workers: int, n_rows: float) -> float:
-        """Exchanges in a block of `n_rows` rows, on average over the run."""
+        """Return the exchanges in a block of `n_rows` rows, on average over the run."""
         if not self.exchanges or n_workers == 1:
             return 0.0
         if self.is_ordered(n_workers):
@@ -240,13 +242,13 @@ def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
 
 
 def separate_costs(quanta: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
-    """Seconds of a row and of an exchange by least squares, and the latter's relative error.
+    """Fit the seconds of a row and of an exchange by least squares, with the latter's error.
 
     Residuals are relative to the quantum's time; interrupted quanta are left out. The error is the
-    standard error, infinite if the costs of a row and an exchange cannot be separated.
+    relative standard error; it is infinite if the two costs cannot be separated.
 
-    quanta : float64 (n_quanta, 4), blocks, rows, pushes and nanoseconds of each quantum
-    exchanges : float64 (n_quanta,)
+    quanta : float64 (n_quanta, 4); columns: blocks, rows, pushes and nanoseconds of each quantum
+    exchanges : float64 (n_quanta,), number of exchanges in each quantum
     """
     per_row = quanta[:, NANOSECONDS] / quanta[:, ROWS]
     is_used = per_row <= OUTLIER * np.median(per_row)

@@ -29,19 +29,19 @@ class Prediction:
     throughput : float64 array
         Rows per second.
     speedup : float64 array
-        Throughput over the predicted throughput of one worker.
+        Throughput, divided by the predicted throughput of one worker.
     waiting_share : float64 array
         Share of the workers' time without computing.
     limits : tuple of str
-        What limits the time: "workers", "master" or "order".
+        Limit of the time: "workers", "master" or "order".
     epochs : float64 array or None
         Epochs to `objective`, if a problem was given; NaN if it was not reached.
     time_speedup : float64 array or None
         `speedup` times the epochs of one worker over these epochs.
     objective : float or None
     measured : dict
-        Of the run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted`` seconds of the
-        same run, a check of how well the model fits it.
+        Facts of the measured run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted``
+        seconds of the same run, which show how well the model fits.
     costs : Costs
     assumed : tuple of str
         Further assumptions of the prediction, and the effects that it ignores.

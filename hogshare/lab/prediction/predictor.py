@@ -1,9 +1,10 @@
 """Predict the time of a run with other numbers of workers, a core for each.
 
 A report of a real run gives the costs of a row, an exchange and a master's message, and the
-variation among blocks. `hogshare.lab.psp.progress` simulates them behind the run's barrier. Blocks
-are claimed from one ticket, and the run ends when all blocks are done. Work that only one worker
-can do at a time (a master's writes, the next epoch's order, the sections of BSP) is a lower bound.
+variation among blocks. `hogshare.lab.psp.progress` simulates workers with these costs behind the
+run's barrier. Blocks are claimed from one ticket, and the run ends when all blocks are done. Work
+that only one worker can do at a time (a master's writes, the next epoch's order, the sections of
+BSP) is a lower bound.
 
 `docs/prediction.md` describes the model and its measured errors.
 """
@@ -38,7 +39,7 @@ GAIN = 0.98  # share of the run's gain that is the default objective
 
 
 def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int) -> float:
-    """Seconds until `n_blocks` blocks, claimed one after another by all workers, are done."""
+    """Return the seconds until all workers together have done `n_blocks` blocks."""
     simulated = min(n_blocks, MOST_BLOCKS)
     draws = numbers_of(barrier, n_workers)["sample"] != codes.EVERYBODY
     poll = law.mean / POLLS_PER_BLOCK if draws else None
@@ -49,7 +50,7 @@ def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: in
 def _end_of_blocks(
     barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int, poll: float | None, seed: int
 ) -> float:
-    """Time at which the last of the first `n_blocks` claims is done."""
+    """Return the time at which the last of the first `n_blocks` claimed blocks is done."""
     # a first guess of the length; a run that is too short is repeated with twice as much
     seconds = 1.5 * math.ceil(n_blocks / n_workers) * law.mean + max(law.seconds)
     while True:
@@ -89,7 +90,7 @@ class PredictedRun:
 
 
 def mean_block(run: ReportFacts, costs: RunCosts, n_workers: int) -> tuple[float, int, float]:
-    """Mean seconds of a block without serial folding, blocks of an epoch, seconds of folding."""
+    """Return a block's mean seconds without folding, an epoch's blocks, a fold's seconds."""
     per_epoch = -(-run.n_rows // run.rows_of_block(n_workers))
     n_rows = run.n_rows / per_epoch
     exchanges = run.exchanges_of_block(n_workers, n_rows)
@@ -166,7 +167,8 @@ def predict(
 ) -> Prediction:
     """Predict a run with other numbers of workers; see `Report.predict`.
 
-    epochs : epochs to the objective for each number of workers, and for one; NaN: not reached
+    epochs : number of epochs to the objective for each number of workers, and for one worker; NaN:
+        not reached
     paces : as in `ReportFacts`
     """
     wanted = workers_of(n_workers)
@@ -205,7 +207,7 @@ def predict_with_epochs(
 ) -> Prediction:
     """Predict the time to an objective, with epochs from the run's gradients on a virtual clock.
 
-    Raises ValueError for a report without a trace, of another problem, or that cannot be repeated.
+    Raises ValueError if the report has no trace, is of another problem, or cannot be repeated.
     """
     wanted, run = workers_of(n_workers), ReportFacts(report)
     trace, again = report.trace, report.again
@@ -244,12 +246,12 @@ def predict_with_epochs(
 def virtual_rows(run: ReportFacts, n_workers: int) -> int:
     """Rows of a block on the virtual clock, where workers exchange once per block.
 
-    Without a barrier 128, the interval of the first exchanges of most rules: early progress, with
-    these frequent exchanges, decides a run. (With blocks of the later interval, 8 workers took
-    three times the epochs of threads on IMDB and Zipf; with these, 1 to 1.1 times and 0.6 times.)
-    If a rule with a memory of rows exchanges more often, its interval is used: SAGA that cannot
-    carry the changes that an exchange defers takes several times the epochs. In rounds, blocks are
-    as in a real run.
+    Without a barrier a block has 128 rows, the interval of the first exchanges of most rules: early
+    progress, with frequent exchanges, decides a run. (With blocks of the later interval, 8 workers
+    took three times the epochs of threads on IMDB and Zipf; with 128 rows they took 1 to 1.1 times
+    and 0.6 times.) If a rule with a memory of rows exchanges more often, a block has its interval:
+    if SAGA cannot carry the changes that an exchange defers, it takes several times the epochs. In
+    rounds, blocks are as in a real run.
     """
     n_rows = run.rows_of_block(n_workers)
     if n_workers == 1 or run.has_master or run.is_ordered(n_workers):
@@ -263,7 +265,7 @@ def virtual_rows(run: ReportFacts, n_workers: int) -> int:
 
 
 def check_problem(known: Mapping[str, Any], problem: Any) -> None:
-    """Raise ValueError for a problem other than the run's."""
+    """Raise ValueError if a problem is not the run's."""
     compared = ("rows", "features", "columns", "nonzeros", "loss", "penalty", "alpha", "params")
     given = problem.facts()
     for name in compared:

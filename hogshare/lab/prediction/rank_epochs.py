@@ -1,17 +1,17 @@
 """Seconds of an epoch on M ranks that share no memory, from the costs of rows and messages.
 
-    way      = latency + (M - 1) * bytes / bandwidth    of an offer to all others
+    way      = latency + (M - 1) * bytes / bandwidth    seconds of an offer to all other ranks
     work     = time of a rank's cores for all ranks' offers
-    R        = by the run's pace                        rows of a rank between two offers
-    passing  = n / (M * R)                              of a rank in an epoch
+    R        = from the run's pace                      rows of a rank between two offers
+    passing  = n / (M * R)                              offers of a rank in an epoch
     epoch    = n * row / M + passing * work + way + work + latency
 
 with n rows in all and `row` seconds per row for a rank's workers, which continue while an offer is
-under way. At an epoch's end each rank waits for the others' offers, and for a short message of
-each.
+under way. At an epoch's end each rank waits for the other ranks' offers, and for a short
+message from each.
 
-Changes that a rank defers because others changed the same coordinates increase the number of
-epochs, not the seconds of an epoch: the number of epochs to a target is measured.
+A rank defers changes if others changed the same coordinates. This increases the number of epochs,
+not the seconds of an epoch. The number of epochs to a target is measured.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ClusterCosts:
     """The measured costs of a cluster.
 
     row : seconds of a row, for all workers of a rank together
-    latency : seconds of a short message, one way
+    latency : seconds of a short message in one direction
     bandwidth : bytes per second
     n_bytes : bytes of an offer to one other rank
     numbers : length of an offered vector
@@ -46,7 +46,7 @@ class ClusterCosts:
         return self.latency + (ranks - 1) * self.n_bytes / self.bandwidth
 
     def work(self, ranks: int) -> float:
-        """Seconds of a rank's cores for one offer of each rank."""
+        """Seconds of a rank's cores for one offer from each rank."""
         return 1e-9 * offer_nanoseconds(self.numbers, ranks)
 
     def interval(self, n_rows: int, ranks: int) -> float:

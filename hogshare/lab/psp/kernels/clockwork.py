@@ -285,7 +285,7 @@ def run(s, w, budget):
 
 @exact_kernel
 def finish(s, w, time):
-    """End the run: count the waits and polls of workers that still wait at `time`."""
+    """End the run at `time`: add presence, and the last waits and polls of waiting workers."""
     for k in range(w.whole.shape[0]):
         if w.whole[k, STATE] == COMPUTING or w.whole[k, STATE] == WAITING:
             w.present[k] = time - w.joined[k]
