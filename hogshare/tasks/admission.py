@@ -1,7 +1,7 @@
 """Admission of available workers by a barrier: one of `hogshare.barriers`, or any function.
 
-The predicates are those of `hogshare.kernels.schedule.barrier_codes`, on the same table, in plain
-Python: for processes without loaded kernels, and tables of some dozen rows.
+The predicates are the predicates of `hogshare.kernels.schedule.barrier_codes`, on the same table,
+in plain Python. They serve processes without loaded kernels, and tables of some dozen rows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hogshare.shm.table import ProgressTable
 
 
 class Gate:
-    """A barrier for available workers.
+    """A barrier that admits available workers.
 
-    barrier : as in `hogshare.solve`; a function may also take only the table, ``stat -> bool``, and
-        then lets all workers pass or none, as in the paper
-    seed : seed of the samples of a sampling barrier
+    barrier : as in `hogshare.solve`; a function may also take only the table, ``stat -> bool``. It
+        then admits all workers or none, as in the paper
+    seed : seed for the samples of a sampling barrier
     """
 
     def __init__(self, barrier: Any = None, seed: int = 0) -> None:
@@ -34,18 +34,18 @@ class Gate:
 
     @property
     def is_free(self) -> bool:
-        """Whether it lets all workers pass."""
+        """Return whether the barrier lets all workers pass."""
         return isinstance(self.barrier, ASP)
 
     @property
     def is_users(self) -> bool:
-        """Whether it is a function of the user's, which may depend on more than the table."""
+        """Return whether it is a user's function, which may depend on more than the table."""
         return callable(self.barrier)
 
     def passing(self, table: ProgressTable, available: Sequence[int]) -> list[int]:
         """Return the available workers that may have a task.
 
-        Raises BarrierError if a function of the user's raises, or does not return a bool.
+        Raises BarrierError if a user's function raises, or does not return a bool.
         """
         if self.is_free:
             return list(available)
@@ -63,7 +63,7 @@ class Gate:
         return [me for me in available if self._near(table, me, numbers)]
 
     def _near(self, table: ProgressTable, me: int, numbers: dict[str, Any]) -> bool:
-        """Whether enough of the other workers, or of a sample of them, are near."""
+        """Return whether enough of the other workers, or of a sample of them, are near `me`."""
         others = table.in_run  # a new array at each access: the shared table stays
         others[me] = False
         chosen = np.flatnonzero(others)
@@ -85,7 +85,7 @@ class Gate:
 
 
 def _of_two(alone: Callable[[ProgressTable], bool]) -> UserBarrier:
-    """Wrap a function of the table alone as one of table and worker."""
+    """Wrap a function of the table as a function of table and worker."""
 
     @functools.wraps(alone)
     def of_two(table: ProgressTable, me: int) -> bool:

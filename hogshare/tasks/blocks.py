@@ -26,7 +26,7 @@ class Block:
         return int(self.X.shape[0])
 
     def take(self, rows: np.ndarray) -> Block:
-        """Return some of the rows; all of them in order are not copied."""
+        """Return some of the rows; if these are all rows in their present order, do not copy."""
         if len(rows) == self.n_rows and np.array_equal(rows, np.arange(len(rows))):
             return self
         return Block(self.X[rows], None if self.y is None else self.y[rows])
@@ -41,7 +41,7 @@ class Block:
         return self.X if self.y is None else (self.X, self.y)
 
     def each(self) -> Iterator[Any]:
-        """Yield the argument of a function of a row, row by row; a sparse row has 2 dimensions."""
+        """Yield a row function's argument for each row; a sparse row has 2 dimensions."""
         sparse = hasattr(self.X, "indptr")
         for k in range(self.n_rows):
             x = self.X[k : k + 1] if sparse else self.X[k]
@@ -49,9 +49,9 @@ class Block:
 
 
 def as_block(what: str, thing: Any) -> Block:
-    """Return an argument, or the value of a loader, as a block.
+    """Return an argument, or a loader's value, as a block.
 
-    what : its name, for the error
+    what : name of the argument, for the error
 
     Raises ValueError if it is neither ``X`` nor ``(X, y)``, or their numbers of rows differ.
     """

@@ -1,10 +1,11 @@
 """Broadcast variables: their versions, and the version with which each row was last used.
 
 Writers: only the caller's thread. `broadcast` makes a version. The table of rows changes only when
-a result is accepted: a task that is lost, dropped or done twice changes nothing. References to a
-version are those of the user's handle, of tasks that need it, and of each row that was last used
-with it. When the last one is released, the version leaves the shelf, and workers are notified to
-forget it.
+a result is accepted, so a task that is lost, dropped or done twice changes nothing. Readers: the
+caller, and tasks that get a version's array from the shelf (the store of the caller's objects).
+Freeing: a version has references from the user's handle, from each task that needs it, and from
+each row that was last used with it. When the last reference is released, the version leaves the
+shelf, and workers are notified to forget it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hogshare.tasks.work import VALUE, Key, Value
 class Variable:
     """All versions of one broadcast variable.
 
-    shelf : store of its arrays
+    shelf : store of the versions' arrays
     """
 
     def __init__(self, number: int, name: str, shelf: Shelf) -> None:
@@ -30,11 +31,11 @@ class Variable:
         self.newest = NEVER
         self._counts: dict[int, int] = {}  # references to each version
         self._bytes: dict[int, int] = {}
-        self._tables: dict[int, np.ndarray] = {}  # by data set: a version for each row
+        self._tables: dict[int, np.ndarray] = {}  # by data set: the last version of each row
         self.nbytes = 0
 
     def add(self, array: np.ndarray) -> int:
-        """Make a version, with one reference, which is the caller's."""
+        """Make a version with one reference, which belongs to the caller."""
         self.newest += 1
         self._shelf.put(self._key(self.newest), array)
         self._counts[self.newest] = 1
@@ -43,7 +44,7 @@ class Variable:
         return self.newest
 
     def array(self, version: int) -> np.ndarray:
-        """Return the array of a living version."""
+        """Return the array of a version that has references."""
         found: np.ndarray = self._shelf.things[self._key(version)]
         return found
 
@@ -66,7 +67,7 @@ class Variable:
             self._shelf.drop(self._key(version))
 
     def table(self, data: int, n_rows: int) -> np.ndarray:
-        """Return the version with which each row of a data set was last used; `NEVER`: none."""
+        """Return the version with which each row of a data set was last used, or `NEVER`."""
         if data not in self._tables:
             self._tables[data] = np.full(n_rows, NEVER, np.int64)
         return self._tables[data]
@@ -81,7 +82,7 @@ class Variable:
         table = self._tables[data]
         before, counts = np.unique(table[rows], return_counts=True)
         table[rows] = version
-        # retain before release: the two may be one version, which must not be dropped
+        # retain before release: both may be the same version, which must not be dropped
         self.retain(version, len(rows))
         for old, count in zip(before.tolist(), counts.tolist(), strict=True):
             if old != NEVER:
@@ -121,12 +122,12 @@ class Broadcast:
     def value_at(self, row: int) -> np.ndarray | None:
         """Return the version with which a row was last used; None if it never was.
 
-        The row is one of the collection that has used this variable with its history.
+        The row is a row of the collection that has used this variable with its history.
 
         Parameters
         ----------
         row : int
-            Number among all rows of the collection, from 0.
+            Number of the row among all rows of the collection, from 0.
 
         Raises
         ------

@@ -6,19 +6,20 @@
             <-- Outcome, or a `Lacking` ------------
 
 A partition is a future that the cluster computes: from rows that travel with its graph, from a
-loader, or from the graph of a dask array. A task prefers the worker that owns its partitions, but
-another may run it, which may lack versions that the owner has. It then answers `Lacking`, and the
-task is sent again with all of them.
+loader, or from the graph of a dask array. A task prefers the worker that owns its partitions. If
+another worker runs the task, that worker may lack versions that the owner has. It then answers
+`Lacking`, and the task is sent again with all versions.
 
-A preference must not outlive its worker. The scheduler drops it if another worker runs at that
-moment. If none does, the task waits in the state "no-worker", from which the scheduler gives it
-only to the worker that is gone. So when a worker has left the cluster its tasks count as lost, and
-are submitted again as on any executor. Partitions that prefer it are made anew from their source,
-and tasks of other workers that wait for these are sent again.
+A preference must not outlive its worker. The scheduler drops the preference if another worker runs
+when the worker leaves. If no other worker runs, the task waits in the state "no-worker", and the
+scheduler gives it only to the worker that is gone. So when a worker has left the cluster its tasks
+count as lost, and are submitted again as on any executor. Partitions that prefer this worker are
+made again from their source, and tasks of other workers that wait for these partitions are sent
+again.
 
-Writers: the caller's thread; the client's thread puts fetched outcomes into one queue. Freeing:
-`close` cancels pending futures, and releases partitions and the workers' stores; the client belongs
-to its owner. A task that runs on a worker is not interrupted.
+Writers: the caller's thread; the client's thread puts fetched outcomes into one queue. Readers: the
+caller's thread. Freeing: `close` cancels pending futures, and releases partitions and the workers'
+stores; the client belongs to its owner. A task that runs on a worker is not interrupted.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Lacking:
-    """Answer in place of an outcome: the worker's store lacks objects that the task needs."""
+    """An answer in place of an outcome: the worker's store lacks objects that the task needs."""
 
     number: int
     address: str
@@ -66,11 +67,11 @@ class Lacking:
 class GraphParts(Partitions):
     """Blocks of rows of dask arrays, which the cluster computes from their graphs."""
 
-    sources: tuple[tuple[Any, ...], ...]  # of each partition: X, and y if there is one
+    sources: tuple[tuple[Any, ...], ...]  # for each partition: X, and y if there is a y
     bounds: np.ndarray
 
     def part(self, p: int) -> Block:
-        """As `Partitions.part`, in the caller's process; no task uses it."""
+        """As `Partitions.part`, in the caller's process; tasks do not call it."""
         recipe = self.recipe(p)
         block: Block = recipe.function(*(source.compute() for source in recipe.args))
         return block
@@ -96,7 +97,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class ClusterPartition:
-    """A partition on the cluster, with the address of the worker that was to make it."""
+    """A partition on the cluster, with the address of the worker that should make it."""
 
     future: Any
     address: str | None
@@ -105,8 +106,8 @@ class ClusterPartition:
 class ClusterExecutor(Remote):
     """The executor of a `dask.distributed.Client`.
 
-    client : a client, which this never closes
-    n_workers : number of the cluster's workers that are used at one time; None: all
+    client : a client, which the executor never closes
+    n_workers : largest number of the cluster's workers that are used at one time; None: all
     """
 
     name = "dask"
@@ -117,7 +118,7 @@ class ClusterExecutor(Remote):
         super().__init__(shelf)
         self._client, self._most = client, n_workers
         self._context = f"{os.getpid()}-{next(_numbers)}"
-        self._addresses: list[str | None] = []  # of each worker; None: it is gone
+        self._addresses: list[str | None] = []  # of each worker; None: the worker is gone
         self._done: Queue[tuple[int, Fetched]] = Queue()
         self._tasks: dict[int, Sending] = {}
         self._blocks: dict[tuple[Key, int], ClusterPartition] = {}
@@ -135,7 +136,7 @@ class ClusterExecutor(Remote):
         return [worker for worker, address in enumerate(self._addresses) if address is not None]
 
     def adopt(self, X: Any, y: Any) -> Partitions | None:
-        """Return dask arrays or data frames as partitions; no rows come to the caller.
+        """Return dask arrays or data frames as partitions; the caller receives no rows.
 
         Raises ValueError if X and y are not chunked at the same rows.
         """
@@ -170,7 +171,7 @@ class ClusterExecutor(Remote):
         fetched.add_done_callback(lambda fetched: done.put((number, fetched)))
 
     def _preference(self, worker: int) -> dict[str, Any]:
-        """Return arguments that prefer a worker, if it is still present."""
+        """Return arguments that make a task prefer a worker, if the worker is still present."""
         address = self._addresses[worker]
         if address is None:
             return {}
@@ -208,13 +209,13 @@ class ClusterExecutor(Remote):
                 return events
 
     def _taken(self, number: int, fetched: Fetched) -> list[Event]:
-        """Return the event of a fetched outcome; none if the task has been sent again since."""
-        # a task may be sent again while the outcome of its first sending is on its way
+        """Return a fetched outcome's event; no event if the task has been sent again since."""
+        # a task may be sent again while the outcome of its first submission is in transit
         if number not in self._tasks or self._tasks[number].fetched is not fetched:
             return []
         try:
             outcome = fetched.result()
-        except Exception as error:  # the scheduler has given it up, or a loader raised
+        except Exception as error:  # the scheduler has given the task up, or a loader raised
             outcome = TaskOutcome.failed(number, line_of(error))
         if isinstance(outcome, Lacking):
             self._send_anew(number)
@@ -228,7 +229,7 @@ class ClusterExecutor(Remote):
         self._send(worker, task, needs)
 
     def _members(self) -> list[Event]:
-        """Return the events of workers that have come and gone; asks now and then."""
+        """Return the events of workers that have come or left; ask the cluster now and then."""
         if time.monotonic() - self._asked < MEMBERS_SECONDS:
             return []
         present = list(threads_of(self._client))
@@ -261,7 +262,7 @@ class ClusterExecutor(Remote):
         return Lost(worker, f"at {address} has left the cluster", numbers)
 
     def _remake(self, present: set[str]) -> None:
-        """Forget partitions that prefer a gone worker, and send tasks again that wait for them."""
+        """Forget partitions that prefer a gone worker; send the tasks that wait for them again."""
         gone = [place for place, made in self._blocks.items() if made.address not in present]
         old = [self._blocks.pop(place).future for place in gone]
         for number, sending in list(self._tasks.items()):
@@ -284,7 +285,7 @@ class ClusterExecutor(Remote):
 
 
 def run_order(order: Order, *blocks: Block) -> TaskOutcome | Lacking:
-    """Run a task on a worker of Dask's, with the order's objects and those of its store."""
+    """Run a task on one of Dask's workers, with the objects of the order and of its store."""
     executing = this_worker()
     stores: dict[str, Store] = executing.__dict__.setdefault(STORES, {})
     store = stores.setdefault(order.context, Store())
@@ -297,7 +298,7 @@ def run_order(order: Order, *blocks: Block) -> TaskOutcome | Lacking:
 
 
 def forget_context(context: str, dask_worker: Any = None) -> None:
-    """Drop a context's store on a worker of Dask's."""
+    """Drop a context's store on one of Dask's workers."""
     dask_worker.__dict__.get(STORES, {}).pop(context, None)
 
 

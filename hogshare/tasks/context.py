@@ -1,7 +1,8 @@
 """`AsyncContext`: asynchronous tasks with history, as in ASYNC, on threads, processes and clusters.
 
-Ownership. One thread, the caller's, uses a context: it submits tasks and collects results. The
-context owns its executor and the objects on its shelf; both end with it.
+Writers and readers: one thread, the caller's, uses a context; it submits tasks and collects
+results. Freeing: the context owns its executor and the objects on its shelf (the store of objects
+that tasks need); both end with the context.
 """
 
 from __future__ import annotations
@@ -32,47 +33,51 @@ from hogshare.tasks.row_collection import Collection
 from hogshare.tasks.store import Shelf
 
 POLL_SECONDS = 0.0005  # between two polls in ``async for``
-SHARE_OF_MEMORY = 0.5  # of free memory that versions may take
+SHARE_OF_MEMORY = 0.5  # of free memory that versions may take in total
 
 _numbers = itertools.count()
 
 
 class AsyncContext:
-    """Hands tasks to workers and collects their results one by one, in order of arrival.
+    """Submit tasks to workers and collect the results one by one, in the order of their arrival.
 
     Source: Soori, Mishchenko, Mokhtari, Mehri Dehnavi and Gurbuzbalaban, "ASYNC: a cloud engine
     with asynchrony and history for distributed machine learning", IPDPS 2020 (arXiv:1907.08526),
-    ``AsyncContext`` and Table I; each method names its counterpart in it, and its departures.
+    ``AsyncContext`` and Table I. Each method names its counterpart there, and its departures.
 
     Parameters
     ----------
     workers : {"processes", "threads", "mpi"}, Simulator, MPI or dask.distributed.Client, \
             default="processes"
-        The executor of the tasks. Processes are for functions that do not release the GIL; threads
-        copy nothing; a `hogshare.Simulator` runs real tasks on a virtual clock; a client's cluster
-        runs them on its machines; in an MPI job rank 0 hands them out, and the other ranks run
+        The executor of the tasks. Processes are for functions that do not release the GIL. Threads
+        copy nothing. A `hogshare.Simulator` runs real tasks on a virtual clock. A client runs tasks
+        on the machines of its cluster. In an MPI job rank 0 submits tasks, and the other ranks run
         them, see the notes.
     n_workers : int, optional
+        Number of workers; by default one for each usable core, all workers of the cluster, or all
+        ranks but rank 0.
         Number of workers; by default one for each usable core, all of the cluster's, or all ranks
         but one.
     seed : int, default=0
-        Seed of the rows that tasks draw.
+        Seed for the rows that tasks draw.
     cutoff : int, optional
-        Results of a larger staleness are dropped and do not count (taw in the authors' code).
+        Largest staleness of a result that counts; staler results are dropped (taw in the authors'
+        code).
     retries : int, default=3
-        How many more times a task is run if it kills its worker; after that it is a `TaskError`.
+        How often a task that kills its worker is run again; after the last retry it is a
+        `TaskError`.
     stragglers : Stragglers or str, optional
-        A law of the workers' sleeps in their tasks, see `hogshare.stragglers`.
+        A law of the times that workers sleep in their tasks, see `hogshare.stragglers`.
     memory : int, optional
-        Bytes that versions of broadcasts may take together; by default half of the free memory.
+        Bytes that all versions of broadcasts may take together; by default half of the free memory.
 
     Notes
     -----
     With ``workers="mpi"`` every rank makes the context, and enters it. Rank 0 goes on at once. The
-    other ranks run its tasks on entering the ``with`` block, until rank 0 leaves its own block;
-    after that `leads` is False for them: ``with AsyncContext("mpi") as ac:``, ``if ac.leads: ...``.
-    They raise any exception of rank 0 in the block, too. Rows and functions are rank 0's; with
-    ``loaders=`` the ranks that need rows read them.
+    other ranks run its tasks on entering the ``with`` block, until rank 0 leaves its own block.
+    After that `leads` is False for them: ``with AsyncContext("mpi") as ac:``, ``if ac.leads: ...``.
+    If rank 0 raises an exception in the block, the other ranks raise it too. Rows and functions are
+    rank 0's; with ``loaders=`` the ranks that need rows read them.
 
     Examples
     --------
@@ -110,7 +115,7 @@ class AsyncContext:
         memory: int | None = None,
     ) -> None:
         self._job = job_of(workers)
-        with nullcontext() if self._job is None else self._job.call:  # all refuse what one refuses
+        with nullcontext() if self._job is None else self._job.call:  # ranks refuse what one does
             whole(seed=seed, retries=retries)
             if cutoff is not None:
                 whole(cutoff=cutoff)
@@ -151,14 +156,14 @@ class AsyncContext:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, ...), dask array, or problem
-            Rows; for a problem of ours, the numbers of its rows. A dask array's blocks of rows are
-            its partitions.
+            Rows; for one of this package's problems, the numbers of its rows. The row blocks of a
+            dask array become partitions.
         y : array-like of shape (n_rows, ...), optional
         partitions : int, optional
-            Number of partitions, at least one for each worker; by default that of workers.
+            Number of partitions, at least one for each worker; by default the number of workers.
         loaders : sequence of callable, optional
-            In place of the others, one for each partition: ``loader()`` returns X or ``(X, y)``.
+            Loaders in place of `X`, `y` and `partitions`, one for each partition: ``loader()``
+            returns X or ``(X, y)``.
             The worker that has the partition calls it; if it dies, another one calls it again.
 
         Returns
@@ -185,7 +190,7 @@ class AsyncContext:
         return Collection(self._dispatch, data, Gate(None, self.seed))
 
     def _counted(self, data: Data) -> np.ndarray:
-        """Have workers load their partitions, and return the bounds of these."""
+        """Make workers load their partitions, and return the partitions' bounds."""
         if self._dispatch.flights or self._dispatch.ready:
             raise RuntimeError(
                 "parallelize(loaders=) needs a context without tasks or results: "
@@ -207,16 +212,17 @@ class AsyncContext:
     # --- broadcasts ----------------------------------------------------------------------------
 
     def broadcast(self, value: Any, name: str = "value") -> Broadcast:
-        """Make a version of a variable, which each worker gets once, if it needs it.
+        """Make a version of a variable; a worker receives it once, if it needs it.
 
-        The paper's ``ASYNCbroadcast``: only this version travels.
+        The paper's ``ASYNCbroadcast``: only this version is sent.
 
         Parameters
         ----------
         value : array-like
-            The value. It is copied, and may be changed right after the call.
+            The value. It is copied, so the caller may change it right after the call.
         name : str, default="value"
-            Name of the variable: all values broadcast under one name are its versions.
+            Name of the variable. All values that are broadcast under the same name are its
+            versions.
 
         Returns
         -------
@@ -258,8 +264,8 @@ class AsyncContext:
     def has_next(self, timeout: float | None = None) -> bool:
         """Return whether a result is ready; wait only while no worker is available.
 
-        The paper's ``AC.hasNext``. All events that have come are handled: results are queued,
-        `stat` changes, lost tasks start again. Without a task under way it does not wait.
+        The paper's ``AC.hasNext``. The call handles all events that have come: results are queued,
+        `stat` changes, and lost tasks start again. If no task is under way, the call does not wait.
 
         Parameters
         ----------
@@ -269,7 +275,7 @@ class AsyncContext:
         Raises
         ------
         TimeoutError
-            If no task has come back by then.
+            If no task has come back within `timeout`.
         """
         self._check_open()
         dispatch = self._dispatch
@@ -299,7 +305,7 @@ class AsyncContext:
         TaskError
             If the task has raised, or is lost for good.
         TimeoutError
-            If no result comes in time.
+            If no result comes within `timeout`.
         RuntimeError
             If there is no result, and no task is under way.
         """
@@ -316,13 +322,13 @@ class AsyncContext:
     def collect_all(self, timeout: float | None = None) -> list[Result]:
         """Wait for all tasks that are under way, and return all results: a synchronous round.
 
-        A departure from the paper's ``ASYNCcollectAll``, which takes one result with its
-        attributes: our results always have them.
+        The paper's ``ASYNCcollectAll`` takes one result with its attributes. This method departs
+        from it, because results always have their attributes.
 
         Raises
         ------
         TaskError, TimeoutError
-            As `collect`; all other results remain to be collected.
+            As for `collect`; all other results remain to be collected.
         """
         self._check_open()
         dispatch = self._dispatch
@@ -336,7 +342,7 @@ class AsyncContext:
         return found
 
     def __iter__(self) -> Iterator[Result]:
-        """Yield results as they come, until no task is under way."""
+        """Yield results in the order of their arrival, until no task is under way."""
         while self._dispatch.wait_until(lambda: bool(self._dispatch.ready), None):
             yield self.collect()
 
@@ -358,15 +364,15 @@ class AsyncContext:
     def stat(self) -> ProgressTable:
         """The progress table: the paper's STAT, with the same columns as in any run.
 
-        A block is a task. A working worker's `staleness` is the number of others' results that were
-        accepted since its task was submitted; an available worker's is 0. So a barrier can enforce
-        a bound on ``max_staleness``.
+        A block is a task. A working worker's `staleness` is the number of other workers' results
+        that were accepted since its task was submitted. An available worker's staleness is 0. So a
+        barrier can enforce a bound on ``max_staleness``.
         """
         return self._dispatch.progress.table
 
     @property
     def seconds(self) -> float:
-        """Seconds since the context began; virtual ones with a simulator."""
+        """Seconds since the context began; virtual seconds with a simulator."""
         return self._dispatch.executor.now() - self._began
 
     @property
@@ -376,12 +382,12 @@ class AsyncContext:
 
     @property
     def dropped(self) -> int:
-        """Number of results that were older than the cut-off."""
+        """Number of results that were dropped because their staleness exceeded the cut-off."""
         return self._dispatch.dropped
 
     @property
     def repeated(self) -> int:
-        """Number of repeated tasks, whose workers were gone."""
+        """Number of tasks that were repeated because their workers were gone."""
         return self._dispatch.repeated
 
     @property
@@ -391,7 +397,7 @@ class AsyncContext:
 
     @property
     def leads(self) -> bool:
-        """Whether this process hands out tasks: False only on ranks of MPI that run them."""
+        """Whether this process submits tasks: False only on MPI ranks that run them."""
         return self._job is None or self._job.leads
 
     @property

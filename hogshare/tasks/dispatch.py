@@ -1,12 +1,13 @@
-"""Hands tasks to workers, handles their outcomes, and runs lost tasks again.
+"""Submits tasks to workers, handles their outcomes, and submits lost tasks again.
 
-Writers: only the caller's thread; executors run their workers by themselves, and are polled. When a
-task comes back, its worker is available and its partitions are free. A result older than the
-cut-off is dropped; an accepted one counts, is entered into the tables of versions, and is queued to
-be collected. An outcome whose number is no longer under way is of a task done twice, and is
-ignored. A partition is in one task at a time, until that task has come back: so no two tasks start
-from one history of a row. Freeing: `close` ends the executor, and the versions retained by tasks go
-with the shelf.
+Writers: only the caller's thread. Executors run their workers by themselves, and are polled.
+Readers: the same thread. When a task comes back, its worker is available and its partitions are
+free. A result older than the cut-off is dropped. An accepted result counts, is entered into the
+tables of versions, and is queued to be collected. If an outcome's number is no longer under way,
+its task was done twice, and the outcome is ignored. A partition is in one task at a time, until
+that task has come back. So two tasks never start from the same history of a row. Freeing: `close`
+ends the executor; the versions that tasks have retained go with the shelf (the store of the
+caller's objects).
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ from hogshare.tasks.work import Key, Task, TaskOutcome, Value
 from hogshare.tasks.worker_progress import WorkerProgress
 
 TICK_SECONDS = 0.001  # between two polls of a barrier while no worker computes
-MOST_POLLS = 1000  # of a barrier of ours while no worker computes: some draw samples
+MOST_POLLS = 1000  # most polls of a built-in barrier while no worker computes: some draw samples
 IDLE_SECONDS = 10.0  # after which a barrier without a timeout fails if no worker computes or passes
-JOIN_SECONDS = 60.0  # for which tasks wait for a worker if none is left
-CACHED_PLANS = 8  # in workers, besides those of tasks under way
+JOIN_SECONDS = 60.0  # how long tasks wait for a worker if no worker is left
+CACHED_PLANS = 8  # plans that workers cache, besides the plans of tasks under way
 
 
 @dataclass(frozen=True)
 class Data:
-    """A data set of the context's, in partitions."""
+    """A data set of the context, in partitions."""
 
     number: int
     parts: Partitions
-    problem: Any = None  # if the rows are row numbers of a problem: that problem
+    problem: Any = None  # the problem, if the rows are row numbers of a problem
 
     @property
     def key(self) -> Key:
@@ -74,16 +75,16 @@ class Flight:
 
     task: Task
     worker: int
-    accepted: int  # results of the context when it was submitted
-    rows: np.ndarray | None  # its drawn rows, if they have a history
-    deaths: int = 0  # of workers in this task
-    lost: str = ""  # number of these deaths, and the cause of the last
+    accepted: int  # results that the context had accepted when the task was submitted
+    rows: np.ndarray | None  # the task's drawn rows, if they have a history
+    deaths: int = 0  # deaths of workers in this task
+    lost: str = ""  # number of these deaths, and the cause of the last death
 
 
 class Dispatch:
     """All tasks of a context that are under way.
 
-    retries : number of deaths of workers in one task, after which it is an error
+    retries : a task is an error once more workers than this have died in it
     cutoff : largest staleness of a result that counts
     """
 
@@ -108,13 +109,13 @@ class Dispatch:
         self._law = None if law is None else asked(law)
         self._first: list[float] = []  # seconds of the first tasks, for the law
         self._next = 0
-        self._task_of: dict[int, int] = {}  # by worker, if it has a task
-        self._taken: set[tuple[int, int]] = set()  # partitions in a task
+        self._task_of: dict[int, int] = {}  # by worker: its task's number, if it has a task
+        self._taken: set[tuple[int, int]] = set()  # partitions that are in a task
         self._to_repeat: deque[int] = deque()
         self._plans: dict[Any, tuple[Key, TaskPlan]] = {}
         self._shapes: dict[Key, tuple[int, ...] | None] = {}
         self._n_plans = 0
-        self._alone_since: float | None = None  # since no worker is left
+        self._alone_since: float | None = None  # the time since which no worker is left
         for worker in executor.workers:
             self.progress.join(worker, executor.now())
 
@@ -128,8 +129,8 @@ class Dispatch:
     ) -> list[int]:
         """Wait for the barrier, and give one task to each worker that it lets pass.
 
-        Raises BarrierError if the barrier raises, or lets no worker pass while none computes;
-        TimeoutError if it lets none pass in time.
+        Raises BarrierError if the barrier raises, or lets no worker pass while no worker computes;
+        TimeoutError if it lets no worker pass within `timeout`.
         """
         chosen = self._passing(data, gate, timeout)
         key, number = self._key_of(plan), self.rounds
@@ -149,7 +150,7 @@ class Dispatch:
         return list(chosen)
 
     def _passing(self, data: Data, gate: Gate, timeout: float | None) -> dict[int, list[int]]:
-        """Return the workers that the barrier lets pass, with their partitions that are free."""
+        """Return the workers that the barrier lets pass, each with its free partitions."""
         polls, began, deadline = 0, self.executor.now(), _deadline(self.executor, timeout)
         while True:
             self.pump(0.0)
@@ -174,13 +175,13 @@ class Dispatch:
             self._pause(min(TICK_SECONDS, TICK_SECONDS if left is None else left))
 
     def _is_in_vain(self, gate: Gate, polls: int, idle: float, timeout: float | None) -> bool:
-        """Whether to give up a barrier that lets no worker pass while none computes."""
+        """Return whether to give up a barrier that lets no worker pass while no worker computes."""
         if gate.is_users or self.executor.may_join:  # time alone may change its answer
             return timeout is None and idle > IDLE_SECONDS
         return polls > MOST_POLLS
 
     def _never(self, gate: Gate, idle: float) -> BarrierError:
-        """Return the error for a barrier that cannot be met, caused by a failed task, if any."""
+        """Return the error for a barrier that cannot be met; its cause is a failed task, if any."""
         error = BarrierError(
             f"The barrier {name_of(gate.barrier)} can never be met: for {idle:.3g} s no worker has "
             f"computed, and it has let none pass ({self.describe()}). If it waits for a time, or "
@@ -250,9 +251,9 @@ class Dispatch:
         self.progress.begin(worker, flight.accepted)
 
     def _key_of(self, plan: TaskPlan) -> Key:
-        """Return the plan's key on the shelf, where an equal plan is reused; few are cached."""
+        """Return the plan's key on the shelf, where equal plans have one key; few are cached."""
         ident = plan.identity()
-        # the dict is in the order of use: the first plans are the ones to drop
+        # the dict is in the order of use, so the first plans are dropped first
         if ident in self._plans:
             self._plans[ident] = self._plans.pop(ident)  # moves it to the end
             return self._plans[ident][0]
@@ -279,7 +280,7 @@ class Dispatch:
     def wait_until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until the condition is true, or no task is under way; return whether it is true.
 
-        Raises TimeoutError.
+        Raises TimeoutError after `timeout` seconds.
         """
         deadline = _deadline(self.executor, timeout)
         self.pump(0.0)
@@ -293,7 +294,7 @@ class Dispatch:
         return True
 
     def wait(self, seconds: float | None) -> None:
-        """Wait for the next event; if there are no workers, for one to come."""
+        """Wait for the next event; if no worker is left, wait for a worker to join."""
         if self.executor.workers:
             self._alone_since = None
             self.pump(seconds)
@@ -308,7 +309,7 @@ class Dispatch:
         self._to_repeat.clear()
 
     def _pause(self, seconds: float) -> None:
-        """Let time pass while no task is under way, when executors do not wait."""
+        """Let time pass while no task is under way, because executors then do not wait."""
         if self.executor.passes_time:
             time.sleep(seconds)
         self.pump(0.0 if self.executor.passes_time else seconds)
@@ -321,7 +322,7 @@ class Dispatch:
             self._task_of.pop(event.worker, None)
             for number in event.numbers:
                 self._lose(number, event.why)
-        elif event.outcome.number in self.flights:  # otherwise a task done twice
+        elif event.outcome.number in self.flights:  # otherwise the task was done twice
             self._come_back(event)
 
     def _lose(self, number: int, why: str) -> None:
@@ -337,14 +338,14 @@ class Dispatch:
             self._fail(flight, "It is not run again.")
 
     def _fail(self, flight: Flight, why: str) -> None:
-        """Turn a task into an error, with its workers' deaths and a reason."""
+        """Turn a task into an error whose message has its workers' deaths and a reason."""
         task, parts = flight.task, tuple(flight.task.sizes)
         self._land(flight)
         message = f"Task {task.number}, of partitions {parts}, was lost{flight.lost}. {why}"
         self.ready.append(TaskFailure(TaskError(message, flight.worker, parts)))
 
     def _submit_again(self) -> bool:
-        """Give the first lost task to an available worker, preferably to another one."""
+        """Give the first lost task to an available worker, preferably not to its last worker."""
         number, available = self._to_repeat[0], self.progress.available
         flight = self.flights[number]
         others = [worker for worker in available if worker != flight.worker]
@@ -366,7 +367,7 @@ class Dispatch:
     def _come_back(self, event: Back) -> None:
         outcome, flight = event.outcome, self.flights[event.outcome.number]
         task, worker = flight.task, flight.worker
-        # only if this is its present task: a worker that was lost may have got another one
+        # only if this is the worker's present task: a lost worker may have come back with another
         if self._task_of.get(worker) == task.number:
             del self._task_of[worker]
             self.progress.end(worker, self.executor.now())
@@ -400,7 +401,7 @@ class Dispatch:
         self._land(flight)
 
     def _error_of(self, outcome: TaskOutcome, task: Task, worker: int) -> TaskError | None:
-        """Return the error of an outcome: it raised, or its shape differs from the ones before."""
+        """Return the error of an outcome: it raised, or its shape differs from earlier values."""
         parts = tuple(task.sizes)
         where = f"Task {task.number}, of partitions {parts}, on worker {worker}"
         if outcome.error is not None:

@@ -1,8 +1,9 @@
 """The protocol of executors, which run tasks: their methods, and the events that they report.
 
 An executor knows no collection, barrier or history; the front end knows no thread, process or
-cluster. Workers are numbered from 0. `submit` gives a task to a worker that has none. A worker
-whose process is replaced has the same number again. One thread, the caller's, calls all methods.
+cluster. Workers are numbered from 0. `submit` gives a task to a worker that has no task. A process
+that replaces a worker's process has the same worker number. One thread, the caller's, calls all
+methods.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hogshare.tasks.partitions import Partitions
 from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import VALUE, Key, Order, Task, TaskOutcome
 
-NUMBER_BYTES = 8  # for a row's version, and for each of a task's numbers
+NUMBER_BYTES = 8  # bytes of a row's version, and of each of a task's numbers
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,19 @@ class Back:
 
 @dataclass(frozen=True)
 class Lost:
-    """A worker is gone, and with it the tasks of these numbers.
+    """A worker is gone, and its tasks, which have these numbers, are lost.
 
-    Tasks that the executor runs again by itself are not among them.
+    Tasks that the executor itself runs again are not among them.
     """
 
     worker: int
-    why: str  # a phrase that follows its name: "was killed by signal 9 (SIGKILL)"
+    why: str  # a phrase that follows the worker's name: "was killed by signal 9 (SIGKILL)"
     numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A worker is new, or present again."""
+    """A worker has joined, or is present again."""
 
     worker: int
 
@@ -56,8 +57,8 @@ Event = Back | Lost | Joined
 class Executor:
     """Base class of executors.
 
-    passes_time : whether time passes without waiting: False only in a simulation
-    traffic : messages of tasks and results; none if workers read the caller's memory
+    passes_time : whether time passes while the caller does not wait: False only in a simulation
+    traffic : messages of tasks and results; no messages if workers read the caller's memory
     """
 
     name: str
@@ -77,21 +78,21 @@ class Executor:
         raise NotImplementedError
 
     def adopt(self, X: Any, y: Any) -> Partitions | None:
-        """Return the partitions of data of the executor's own kind; None for other data."""
+        """Return partitions of X and y if the executor has its own form of them; otherwise None."""
         return None
 
     def submit(self, worker: int, task: Task) -> None:
-        """Give a task to a worker that has none, and return.
+        """Give a task to a worker that has no task, and return at once.
 
-        Raises ValueError if a part of the task cannot be sent to workers; then nothing has been
-        sent.
+        Raises ValueError if a part of the task cannot be sent to workers. In this case nothing has
+        been sent.
         """
         raise NotImplementedError
 
     def poll(self, seconds: float | None) -> list[Event]:
         """Return the events since the last call; wait at most `seconds` for the first of them.
 
-        None waits for ever. With no task under way it returns at once.
+        None waits without limit. If no task is under way, the call returns at once.
         """
         raise NotImplementedError
 
@@ -100,24 +101,24 @@ class Executor:
         return time.perf_counter()
 
     def fail(self, error: BaseException) -> None:
-        """Have processes that wait for tasks, if any, raise the error that ends the context."""
+        """Make processes that wait for tasks, if any, raise the error that ends the context."""
 
     def close(self) -> None:
-        """End all workers, even in the middle of a task; never raises, may be called twice."""
+        """End all workers, even during a task; never raises, and may be called twice."""
         raise NotImplementedError
 
 
 def bytes_with(task: Task, arrays: Iterable[np.ndarray]) -> int:
     """Return the bytes of a task's message: new versions, and a number for each row's history.
 
-    Functions and partitions, which a worker gets once, do not count.
+    Functions and partitions do not count, because a worker receives each of them once.
     """
     rows = sum(len(r) for value in task.values for r in (value.rows or {}).values())
     return HEADER_BYTES + sum(array.nbytes for array in arrays) + NUMBER_BYTES * rows
 
 
 def bytes_of(value: Any) -> int:
-    """Return the bytes of a result: of its arrays, and of a number for each other part."""
+    """Return the bytes of a result: the bytes of its arrays, and a number for each other part."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, Mapping):
@@ -130,7 +131,8 @@ def bytes_of(value: Any) -> int:
 class Remote(Executor):
     """An executor whose workers have copies of the objects that tasks need, each sent once.
 
-    Writers: the caller's thread. Freeing: a parcel is dropped with its object on the shelf.
+    Writers: the caller's thread. Freeing: a parcel (an object that is packed for sending) is
+    dropped with its object on the shelf.
     """
 
     remedy = "workers='threads'"  # for errors: an argument with which nothing is sent
@@ -145,7 +147,7 @@ class Remote(Executor):
         return packed("function", self._shelf.things[key], remedy=self.remedy)
 
     def _pack(self, needs: Iterable[Key]) -> None:
-        """Make parcels of all objects but values, which are sent unpacked."""
+        """Make parcels of all needed objects except values, which are sent without packing."""
         for key in needs:
             if key not in self._parcels and key[0] != VALUE:
                 self._parcels[key] = self._parcel(key)

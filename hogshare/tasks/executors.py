@@ -21,7 +21,7 @@ PLACES = {
 
 
 def job_of(workers: Any) -> Job | None:
-    """Return the job of ranks for `workers`, which all ranks begin; None for other executors.
+    """Return the job of ranks for `workers`, which all ranks must call; None for other executors.
 
     Raises ValueError if there is only one rank.
     """

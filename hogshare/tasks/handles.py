@@ -14,8 +14,8 @@ NEVER = -1  # in place of a version: the row has not been used
 class Handle:
     """The argument of a function in ``map(..., history=True)``, in place of an array.
 
-    Source: Soori et al. 2019 (ASYNC), ``w_br.value`` and ``w_br.value(index)`` of Table I. Our
-    departure: the version of a row that was never used is None, and its history is zero.
+    Source: Soori et al. 2019 (ASYNC), ``w_br.value`` and ``w_br.value(index)`` of Table I.
+    Departure: the version of a row that was never used is None, and its history is zero.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class Handle:
     index : ndarray of int64
         Numbers of the rows that the function was called with.
     versions : ndarray of int64
-        The version with which each of them was last used; `NEVER`: none.
+        The version with which each of these rows was last used; `NEVER` if it was not used.
     find : callable
-        Returns the array of a version.
+        Function that returns the array of a version.
     """
 
     value: np.ndarray
@@ -40,7 +40,7 @@ class Handle:
         Parameters
         ----------
         row : int
-            Number among all rows, as in `map_with_index`.
+            Number of the row among all rows, as in `map_with_index`.
 
         Raises
         ------
@@ -54,12 +54,12 @@ class Handle:
         return None if version == NEVER else self.find(version)
 
     def groups(self) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-        """Yield each version, with the places in the block of the rows last used with it.
+        """Yield each version, with the places in the block of the rows that were last used with it.
 
         Yields
         ------
         (ndarray or None, ndarray of int64)
-            In ascending order of the versions; first None, for rows that were never used.
+            In ascending order of the versions; None comes first, for rows that were never used.
         """
         order = np.argsort(self.versions, kind="stable")
         found, starts = np.unique(self.versions[order], return_index=True)

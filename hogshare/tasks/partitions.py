@@ -1,7 +1,7 @@
 """Partitions and their owners: rows from arrays or loaders, or row numbers of a problem.
 
-Writers: the caller, once; a worker with a copy of its own caches the rows that its loaders have
-read. Readers: workers, one partition at a time. Freeing: the context, when it closes.
+Writers: the caller, once; a worker with its own copy caches the rows that its loaders have read.
+Readers: workers, one partition at a time. Freeing: the context, when it closes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hogshare.tasks.blocks import Block, as_block
 
 @dataclass(frozen=True)
 class Recipe:
-    """A function and its arguments that make a partition in any process; it is sent to workers."""
+    """A function and arguments that make a partition in any process; sent to workers."""
 
     function: Callable[..., Block]
     args: tuple[Any, ...]
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """The user's functions, whose code travels with it."""
+        """The user's functions, whose code is sent with the recipe."""
         return tuple(one for one in self.args if callable(one)) or (None,)
 
     def __call__(self) -> Block:
@@ -34,9 +34,9 @@ class Recipe:
 
 
 class Partitions:
-    """Rows in partitions, numbered from 0 on through all of them.
+    """Rows in partitions; rows are numbered from 0 through all partitions.
 
-    bounds : partition p has the rows ``bounds[p]`` to ``bounds[p + 1]``
+    bounds : partition p has the rows ``bounds[p]`` to ``bounds[p + 1]``, without the latter
     """
 
     bounds: np.ndarray
@@ -67,7 +67,7 @@ class ArrayParts(Partitions):
     bounds: np.ndarray
 
     def recipe(self, p: int) -> Recipe:
-        """As `Partitions.recipe`; the rows travel with it."""
+        """As `Partitions.recipe`; the rows are sent with the recipe."""
         return Recipe(_itself, (self.block.between(*self.ends(p)),))
 
 
@@ -77,7 +77,7 @@ def _itself(block: Block) -> Block:
 
 @dataclass(frozen=True)
 class RowParts(Partitions):
-    """Row numbers of a problem, which has its rows itself."""
+    """Row numbers of a problem, which stores its rows itself."""
 
     bounds: np.ndarray
 
@@ -91,7 +91,7 @@ def _numbers(start: int, stop: int) -> Block:
 
 @dataclass(frozen=True)
 class LoadedParts(Partitions):
-    """A loader for each partition, called once by each worker that needs the partition.
+    """Partitions with a loader each; a worker that needs a partition calls its loader once.
 
     loaders : ``loader()`` returns ``X`` or ``(X, y)``
     bounds : ndarray of int64; zeros until the partitions have been counted
@@ -103,7 +103,7 @@ class LoadedParts(Partitions):
 
     @property
     def users(self) -> tuple[Callable[[], Any], ...]:
-        """The user's functions, whose code travels with it."""
+        """The user's functions, whose code is sent with the partitions."""
         return tuple(self.loaders)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -119,16 +119,16 @@ class LoadedParts(Partitions):
 
 
 def load(p: int, loader: Callable[[], Any]) -> Block:
-    """Read a partition with its loader."""
+    """Read a partition by calling its loader."""
     return as_block(f"what the loader of partition {p} returned", loader())
 
 
 def owner_of(partition: int, n_workers: int, present: Sequence[int]) -> int:
     """Return the worker that has a partition: a pure function of the present workers.
 
-    The home of a partition is the worker whose number is its own modulo the number of workers; a
-    present home always has it. So a worker that comes back finds its own partitions, and no others
-    move.
+    The home worker of a partition is the worker with the partition's number modulo the number of
+    workers. If the home worker is present, it has the partition. So a worker that comes back finds
+    its own partitions, and no other partitions move.
 
     n_workers : number of workers that have ever been present
     present : numbers of the present workers, in ascending order; at least one
@@ -146,8 +146,8 @@ def owner_of(partition: int, n_workers: int, present: Sequence[int]) -> int:
 def parts_of(X: Any, y: Any, loaders: Any, n_parts: int | None, n_workers: int) -> Partitions:
     """Return the partitions of X and y, of a problem, or of loaders (not counted yet).
 
-    Raises ValueError if the input is none of these, or there are fewer partitions than workers or
-    more than rows.
+    Raises ValueError if the input is none of these, if there are fewer partitions than workers, or
+    if there are more partitions than rows.
     """
     if loaders is not None:
         if X is not None or y is not None or n_parts is not None:

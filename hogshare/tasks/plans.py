@@ -21,12 +21,13 @@ ADDS = (operator.add, operator.iadd, np.add)
 class TaskPlan:
     """The properties of a task that are the same for all tasks of a loop.
 
-    function : a function of a block or a row and of the broadcasts' values; None: rows are folded
-        themselves
+    function : a function of a block or a row and of the broadcasts' values; None: the rows
+        themselves are folded
     each : {"block", "row"}; the function's argument
-    with_index : whether row numbers are its first argument
-    history : whether broadcasts come as handles, with the versions with which rows were last used
-    op : a function of two values; None: fold by `aggregate`
+    with_index : whether row numbers are the function's first argument
+    history : whether broadcasts are passed as handles, with the versions with which rows were last
+        used
+    op : a function of two values that folds them; None: fold by `aggregate`
     aggregate : zero, ``seq_op`` and ``comb_op``
     rate, replace : as in `hogshare.tasks.draws.drawn_rows`
     counts : whether the task only counts the rows of each partition
@@ -44,21 +45,21 @@ class TaskPlan:
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """The user's functions, whose code travels with it."""
+        """The user's functions, whose code is sent with the plan."""
         folding = () if self.aggregate is None else self.aggregate[1:]
         return (*getattr(self.function, "users", (self.function,)), self.op, *folding)
 
     def identity(self) -> tuple[Any, ...]:
-        """Return a key that distinguishes plans: two plans with the same functions are one."""
+        """Return a key that distinguishes plans; it is equal for plans with the same functions."""
         folding = None
         if self.aggregate is not None:
             zero, *ops = self.aggregate
-            folding = id(zero), *map(_same, ops)  # a zero that is equal may be of another type
+            folding = id(zero), *map(_same, ops)  # an equal zero may have another type
         flags = self.each, self.with_index, self.history, self.rate, self.replace, self.counts
         return (_same(self.function), _same(self.op), folding, *flags)
 
     def values(self, block: Block, index: np.ndarray, given: Iterable[Any]) -> Iterable[Any]:
-        """Yield the function's values of a block: one, or one for each row."""
+        """Yield the function's values for a block: one value, or one value for each row."""
         given = tuple(given)
         numbered: Iterable[tuple[Any, Any]] = [(index, block.rows)]
         if self.each == "row":
@@ -72,7 +73,7 @@ class TaskPlan:
                 yield self.function(rows, *given)
 
     def fold(self, parts: Iterable[Iterable[Any]]) -> Any:
-        """Fold the values of all partitions, in their order, into one."""
+        """Fold the values of all partitions, in the order of the partitions, into one value."""
         if self.aggregate is not None:
             zero, seq_op, comb_op = self.aggregate
             # a copy for each partition: seq_op may change its first argument
@@ -97,7 +98,7 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 
 
 def _same(thing: Any) -> Any:
-    """Return a function as a key; one without a hash equals only itself."""
+    """Return a function as a key; a function without a hash equals only itself."""
     try:
         hash(thing)
     except TypeError:
@@ -106,9 +107,9 @@ def _same(thing: Any) -> Any:
 
 
 class GradientOf:
-    """A problem's own gradient as the function of a block of its row numbers.
+    """A problem's own gradient, as a function of a block of the problem's row numbers.
 
-    Two of one problem are equal: the problem is sent to workers once.
+    Two instances of the same problem are equal, so the problem is sent to workers once.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -127,7 +128,7 @@ class GradientOf:
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """The user's objects in it."""
+        """The user's objects in the problem."""
         found: tuple[Any, ...] = getattr(self.problem, "users", (self.problem,))
         return found
 
@@ -139,10 +140,10 @@ class GradientOf:
 
 
 class DifferenceOf(GradientOf):
-    """Sum over the drawn rows of the present gradient minus that at the version last used.
+    """The drawn rows' sum of present gradients minus gradients at the version last used.
 
-    A row that was never used has a history of zero. Source: Soori et al. 2019 (ASYNC), ASAGA,
-    where past gradients are not stored but computed again from the past model. For
+    A row that was never used has a history of zero. Source: Soori et al. 2019 (ASYNC), ASAGA, where
+    past gradients are not stored but computed again from the past model. It is for
     ``map_with_index(..., history=True)``.
     """
 
@@ -153,7 +154,7 @@ class DifferenceOf(GradientOf):
         return hash((DifferenceOf, id(self.problem)))
 
     def __call__(self, index: np.ndarray, rows: Any, w: Handle) -> np.ndarray:  # type: ignore[override]
-        """Return the difference of the sums."""
+        """Return the sum of the gradients' differences."""
         total = super().__call__(index, rows, w.value)
         for old, places in w.groups():
             if old is not None:

@@ -5,12 +5,13 @@
     caller  -- Order: task, parcels, values -->  member      `hogshare.tasks.worker_process`
             <-- Outcome -----------------------
 
-Ownership. The caller makes each socket pair, and closes the member's end once the member has it:
-so end of file means death. A parcel's shared memory is made when the first worker needs it, and
-lives as long as the shelf has the object or a worker maps it. A member belongs to this executor
-until it is released (without a task) or dismissed (in the middle of one). A dead worker is replaced
-under the same number, unless it dies repeatedly without a task. If a task kills its workers, its
-retries end in an error that names it.
+Writers and readers: the caller and the member (a process of the crew) of each socket. Freeing: the
+caller makes each socket pair, and closes the member's end once the member has it, so end of file
+means death. A parcel (a packed object) has shared memory, which is made when the first worker needs
+it. The memory lives until the shelf has dropped the object and no worker maps it. A member belongs
+to this executor until it is released (without a task) or dismissed (during a task). A dead worker
+is replaced under the same number, unless it dies repeatedly without a task. If a task kills its
+workers, its retries end in an error that names the task.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from hogshare.tasks.executor import Event, Joined, Lost, Remote
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Task
 
-START_SECONDS = 60.0  # limit for a process to come up on a busy machine
-VAIN_STARTS = 3  # deaths in a row outside of tasks, after which a worker is not replaced
-GRACE_SECONDS = 0.1  # for which closing waits for tasks to end
-CAPACITY = 1 << 22  # bytes of a socket's queue, if the system allows it: sends never wait
+START_SECONDS = 60.0  # limit for a process to start on a busy machine
+VAIN_STARTS = 3  # deaths in a row without a task, after which a worker is not replaced
+GRACE_SECONDS = 0.1  # how long closing waits for tasks to end
+CAPACITY = 1 << 22  # bytes of a socket's queue, if the system allows it: sends then never wait
 
 
 @dataclass
@@ -45,7 +46,7 @@ class _Worker:
     member: Member
     sock: socket.socket
     task: int | None = None
-    vain: int = 0  # deaths under this number, in a row, outside of tasks
+    vain: int = 0  # deaths in a row under this number, without a task
 
     def __del__(self) -> None:
         self.sock.close()  # if a context is dropped without `close`, the member ends too
@@ -60,7 +61,7 @@ class ProcessExecutor(Remote):
         super().__init__(shelf)
         self._workers: dict[int, _Worker] = {}
         self._news: list[Event] = []
-        self._poller: select.poll | None = None  # for all sockets; None: they have changed
+        self._poller: select.poll | None = None  # for all sockets; None: the sockets have changed
         self._whose: dict[int, int] = {}
         with DeferredSignals():
             for worker, member in enumerate(current_crew().hire(n_workers)):
@@ -73,7 +74,7 @@ class ProcessExecutor(Remote):
         return sorted(self._workers)
 
     def pid(self, worker: int) -> int:
-        """Return the process id of a worker, once it is up."""
+        """Return the process id of a worker; wait until the worker is up."""
         self._wait_until_up(self._workers[worker])
         found = self._workers[worker].member.pid
         if found is None:
@@ -88,7 +89,7 @@ class ProcessExecutor(Remote):
             order = self._order(worker, task, self._sent.missing(worker, task.needs))
             arenas = [parcel.arena for parcel in order.parcels.values()]
             target.task = task.number
-            with contextlib.suppress(OSError):  # it is gone: `poll` reports it
+            with contextlib.suppress(OSError):  # the member is gone: `poll` reports it
                 wire.send(target.sock, order, [one.fileno() for one in arenas if one is not None])
 
     def _parcel(self, key: Key) -> Parcel:
@@ -150,7 +151,7 @@ class ProcessExecutor(Remote):
         self._sent.end(worker)
         self._poller = None
         gone.sock.close()
-        current_crew().dismiss([gone.member])  # its process may live, if only its answer was bad
+        current_crew().dismiss([gone.member])  # after a bad answer its process may still live
         self._news.append(Lost(worker, why, () if gone.task is None else (gone.task,)))
         in_task = gone.task is not None and gone.member.pid is not None
         vain = 0 if in_task else gone.vain + 1
@@ -178,14 +179,14 @@ class ProcessExecutor(Remote):
         return _Worker(member, ours)
 
     def _wait_until_up(self, target: _Worker) -> None:
-        """Wait until a worker's process is up, and poll it: only then does it get its socket."""
+        """Wait until a worker's process is up, and poll it; it gets its socket only then."""
         deadline = time.monotonic() + START_SECONDS
         while target.member.pid is None and target.member.alive and time.monotonic() < deadline:
             select_readable(target.member, 0.1)
             target.member.poll()
 
     def _let_end(self) -> None:
-        """Give tasks a moment to end: a member ended in the middle of one must be started anew."""
+        """Give tasks a moment to end: a member that ends during a task must be started again."""
         end = time.monotonic() + GRACE_SECONDS
         while any(one.task is not None for one in self._workers.values()):
             left = end - time.monotonic()

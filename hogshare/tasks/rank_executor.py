@@ -1,17 +1,17 @@
-"""Tasks on the ranks of an MPI job: rank 0 hands them out, the others run them.
+"""Tasks on the ranks of an MPI job: rank 0 submits them, the other ranks run them.
 
 ::
 
     rank 0  -- Order: task, parcels, blocks, values -->  another rank, its `Store`
             <-- Outcome -------------------------------
 
-All ranks make the same context, and so begin a call that lasts until rank 0 closes it
-(`hogshare.runtimes.mpi.calls`). A partition goes to a rank once, as a recipe. If a rank dies, the
-job ends, as MPI requires.
+All ranks must make the same context. This begins a call that lasts until rank 0 closes the context
+(`hogshare.runtimes.mpi.calls`). A partition is sent to a rank once, as a recipe. If a rank dies,
+the job ends, as MPI requires.
 
-Writers: rank 0 sends orders, the others send outcomes, each in its calling thread. A rank has one
-task at a time. Freeing: a rank drops the objects that an order lists, and all when the call is
-over.
+Writers: rank 0 sends orders, the other ranks send outcomes, each in its calling thread. Readers:
+the receivers. A rank has one task at a time. Freeing: a rank drops the objects that an order lists,
+and all objects when the call is over.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ PART = "part"  # the kind of a partition's key
 
 
 class Job:
-    """The ranks of a context, which all ranks make; rank 0 leads.
+    """The ranks of a context, which all ranks must make; rank 0 leads.
 
-    Raises ValueError if there is only one rank; RankMissing if a rank does not make the context in
-    time; RanksDiffer if ranks have different versions of a package.
+    Raises ValueError if there is only one rank; RankMissing if a rank does not make the context
+    within the time limit; RanksDiffer if ranks have different versions of a package.
     """
 
     def __init__(self, runtime: MPI) -> None:
@@ -63,15 +63,15 @@ class Job:
 
     @property
     def leads(self) -> bool:
-        """Whether this rank hands out the tasks."""
+        """Whether this rank submits the tasks."""
         return self.call.talk.rank == 0
 
     def serve(self) -> None:
         """Run tasks until the leading rank has closed its context.
 
-        Raises that rank's exception, if it has raised one.
+        Raises the leading rank's exception, if that rank has raised one.
         """
-        # imported late: it scans all loaded libraries, for a millisecond or two
+        # imported late: this import scans all loaded libraries, for a millisecond or two
         from threadpoolctl import threadpool_limits
 
         store = Store()
@@ -92,9 +92,9 @@ class Job:
 class RankExecutor(Remote):
     """The executor of the leading rank.
 
-    n_workers : number of ranks that run tasks; None: all but this one
+    n_workers : number of ranks that run tasks; None: all ranks but this one
 
-    Raises ValueError if there are fewer.
+    Raises ValueError if fewer ranks can run tasks.
     """
 
     name = "mpi"
@@ -103,7 +103,7 @@ class RankExecutor(Remote):
     def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
         n_others = job.call.talk.size - 1
         if n_workers is not None and n_workers > n_others:
-            with job.call:  # the serving ranks raise it too
+            with job.call:  # the serving ranks also raise the error
                 raise ValueError(
                     f"n_workers is {n_workers}, and of {n_others + 1} ranks {n_others} can run "
                     "tasks, as rank 0 hands them out: start one rank more than workers."
@@ -153,14 +153,14 @@ class RankExecutor(Remote):
         return found
 
     def fail(self, error: BaseException) -> None:
-        """Have the other ranks raise the error that has ended the context."""
+        """Make the other ranks raise the error that has ended the context."""
         if self._is_open:
             self._is_open = False
             missed_calls.taken()  # other ranks make no calls in the with block
             self._call.fail(error)
 
     def close(self) -> None:
-        """As `Executor.close`; a rank's present task is not interrupted."""
+        """As `Executor.close`; the present task of a rank is not interrupted."""
         if self._is_open:
             self._is_open = False
             missed_calls.taken()
@@ -169,7 +169,7 @@ class RankExecutor(Remote):
 
 
 def follow(order: Order, store: Store) -> TaskOutcome:
-    """Run a task on a serving rank, with the order's objects and those of its store."""
+    """Run a task on a serving rank, with the objects of the order and of the store."""
     task = order.task
     try:
         store.take(order, _made)

@@ -10,7 +10,7 @@ from typing import Any
 class Result:
     """The result of a task.
 
-    Source: the attributes of Soori et al. 2019 (ASYNC), ``ASYNCcollectAll`` of Table I.
+    Source: Soori et al. 2019 (ASYNC), the attributes of ``ASYNCcollectAll`` in Table I.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Result:
     seconds : float
         Duration of the task on the worker.
     number : int
-        Number among the context's tasks, in the order of submission.
+        Number of the task among the context's tasks, in the order of submission.
     """
 
     value: Any
@@ -39,7 +39,7 @@ class Result:
 
 
 class TaskError(RuntimeError):
-    """A task has raised, or could not be done; the message has the worker's traceback.
+    """A task has raised, or could not be done; the message contains the worker's traceback.
 
     Attributes
     ----------

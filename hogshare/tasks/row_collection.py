@@ -1,7 +1,7 @@
 """A distributed collection: rows in partitions, with a plan of tasks on them.
 
-A collection never changes. Each method returns a new one and does no work; only `reduce` and
-`aggregate` hand out tasks.
+A collection never changes. Each method returns a new collection and does no work; only `reduce` and
+`aggregate` submit tasks.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Collection:
         Parameters
         ----------
         barrier : Barrier, str or callable
-            One of `hogshare.barriers`; or a function of the progress table, ``stat -> bool``, such
-            as ``lambda stat: stat.available_workers >= 6``, or of table and worker, ``(stat, me) ->
-            bool``.
+            One of `hogshare.barriers`. Or a function of the progress table, ``stat -> bool``, such
+            as ``lambda stat: stat.available_workers >= 6``; or a function of table and worker,
+            ``(stat, me) -> bool``.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class Collection:
         Raises
         ------
         ValueError
-            If the rate is outside (0, 1], or the collection is sampled already.
+            If the rate is outside (0, 1], or the collection is already sampled.
         """
         if not is_number(rate) or not 0.0 < float(rate) <= 1.0:
             raise ValueError(f"rate must be above 0 and at most 1; got {rate!r}.")
@@ -108,16 +108,18 @@ class Collection:
         Parameters
         ----------
         f : callable or problem
-            ``f(rows, *values)``: rows is ``(X, y)``, or X if there is no y, and values are the
-            broadcasts' arrays, read-only. Or a problem, or its ``problem.gradient``: the sum of the
-            gradients of the drawn rows, by the problem's kernel. A function is sent to workers
-            once: pass values that change from task to task as broadcasts.
+            ``f(rows, *values)``. Here `rows` is ``(X, y)``, or X if there is no y, and `values` are
+            the broadcasts' arrays, read-only. Or a problem, or its ``problem.gradient``: the value
+            is then the sum of the gradients of the drawn rows, by the problem's kernel. A function
+            is sent to workers once. So pass values that change from task to task as broadcasts.
         *broadcasts : Broadcast
         each : {"block", "row"}, default="block"
-            Whether rows are all drawn rows of a partition, as arrays, or one row, ``(x, y)``.
+            "block": `rows` are all drawn rows of a partition, as arrays. "row": one row, ``(x,
+            y)``.
         history : bool, default=False
-            Whether values are handles: ``.value``, and for each row the version with which it was
-            last used, ``.value_at(i)`` and ``.groups()``. See `hogshare.tasks.handles.Handle`.
+            Whether `values` are handles. A handle has ``.value``, and for each row the version with
+            which the row was last used, ``.value_at(i)`` and ``.groups()``. See
+            `hogshare.tasks.handles.Handle`.
 
         Returns
         -------
@@ -145,9 +147,9 @@ class Collection:
         each: str = "block",
         history: bool = False,
     ) -> Collection:
-        """As `map`, with the numbers of the rows first: ``f(index, rows, *values)``.
+        """Call a function as `map` does, with the row numbers first: ``f(index, rows, *values)``.
 
-        The paper's ``mapWithIndex``. The index is an array of int64 for a block, a number for a
+        The paper's ``mapWithIndex``. The index is an array of int64 for a block, and a number for a
         row.
 
         Returns
@@ -159,29 +161,29 @@ class Collection:
     def reduce(self, op: Callable[[Any, Any], Any], timeout: float | None = None) -> list[int]:
         """Give one task to each available worker that the barrier lets pass, and return.
 
-        A task draws from the worker's partitions that are in no other task, and folds the
-        function's values in the order of partitions and rows: it gives the same bits on any worker.
-        The context collects its result. The paper's ``ASYNCreduce``.
+        A task draws from those of the worker's partitions that are in no other task. It folds the
+        function's values in the order of partitions and rows, so it gives the same bits on any
+        worker. The context collects its result. The paper's ``ASYNCreduce``.
 
         Parameters
         ----------
         op : callable
             A function of two values, such as `operator.add`.
         timeout : float, optional
-            Seconds to wait for the barrier; None: as long as tasks are under way, and ten seconds
-            more.
+            Seconds to wait for the barrier; None: as long as tasks are under way, and ten more
+            seconds.
 
         Returns
         -------
         list of int
-            The workers that have got a task.
+            The workers that have received a task.
 
         Raises
         ------
         BarrierError
             If the barrier raises, or can never be met.
         TimeoutError
-            If the barrier lets no worker pass in time.
+            If the barrier lets no worker pass within `timeout`.
         ValueError
             If a function cannot be sent to workers.
         """
@@ -196,7 +198,7 @@ class Collection:
         comb_op: Callable[[Any, Any], Any],
         timeout: float | None = None,
     ) -> list[int]:
-        """As `reduce`, folding values of one type into a sum of another type.
+        """Submit tasks as `reduce` does; fold values of one type into a sum of another type.
 
         The paper's ``ASYNCaggregate``.
 
@@ -205,10 +207,12 @@ class Collection:
         zero : object
             Initial sum; the fold of each partition begins with a copy.
         seq_op : callable
-            ``seq_op(sum, value)``, for each value of the function, or the rows if there is none.
+            ``seq_op(sum, value)``, for each value of the function, or for each row if no function
+            is mapped.
         comb_op : callable
             ``comb_op(sum, sum)``, for the sums of two partitions.
         timeout : float, optional
+            As for `reduce`.
 
         Returns
         -------

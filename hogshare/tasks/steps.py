@@ -1,7 +1,7 @@
 """Step sizes of methods on tasks: functions of the update's number and of the result.
 
-A rule is any ``step(k, result) -> float``: k counts updates of the model from 0, and the result
-has its staleness.
+A rule is any function ``step(k, result) -> float``. Here k counts updates of the model from 0, and
+the result has its staleness as an attribute.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def falling(first: float) -> StepRule:
 def falling_per_worker(first: float, n_workers: int) -> StepRule:
     """Return ``first / P / sqrt(k // P + 1)``, for ASGD with P workers; k counts updates.
 
-    As in the paper, whose heuristic for the cost of asynchrony is the division by P.
+    This is the paper's step. The division by P is the paper's heuristic for the cost of asynchrony.
 
     Examples
     --------
@@ -61,10 +61,10 @@ def falling_per_worker(first: float, n_workers: int) -> StepRule:
 def damped(rule: StepRule) -> StepRule:
     """Return another rule's step, divided by one plus the result's staleness.
 
-    It replaces the division of all steps by the number of workers: a lone worker takes whole steps.
-    Source:
-    Zhang, Gupta, Lian and Liu, "Staleness-aware async-SGD for distributed deep learning", IJCAI
-    2016; their divisor is the staleness, ours is that plus one, as our count begins at 0.
+    This replaces the division of all steps by the number of workers, so a lone worker takes whole
+    steps. Source: Zhang, Gupta, Lian and Liu, "Staleness-aware async-SGD for distributed deep
+    learning", IJCAI 2016. Their divisor is the staleness; ours is the staleness plus one, because
+    our count begins at 0.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def damped(rule: StepRule) -> StepRule:
 
 
 def step_rule(step: Any, of_number: Callable[[float], StepRule], safe: float | None) -> StepRule:
-    """Return the rule for `step`: a function itself, a number by `of_number`, None by `safe`.
+    """Return the rule for `step`: a function as it is, `of_number(step)`, or by `safe` if None.
 
     Raises
     ------

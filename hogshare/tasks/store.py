@@ -1,9 +1,9 @@
 """The objects that tasks need, by key: plans, partitions, versions of broadcasts.
 
-Writers: only the caller's thread adds and drops objects. Readers: executors, which send an object
-to a worker with the first task that needs it, and the keys of dropped ones (`Sent`) with the next
-task. Freeing: the caller drops unused plans and versions to which no row refers, and everything at
-the end.
+Writers: only the caller's thread adds and drops objects. Readers: executors. An executor sends an
+object to a worker with the first task that needs the object, and the keys of dropped objects
+(`Sent`) with the next task. Freeing: the caller drops unused plans, versions to which no row
+refers, and everything at the end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shelf:
 
 
 class Sent:
-    """The keys of the caller's objects of which each worker has a copy."""
+    """The keys of the caller's objects of which each worker has a copy, by worker."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._known: dict[Any, set[Key]] = {}
@@ -46,7 +46,7 @@ class Sent:
         shelf.on_drop.append(self._drop)
 
     def begin(self, worker: Any) -> None:
-        """Register a worker without objects."""
+        """Register a worker that has no objects."""
         self._known[worker], self._gone[worker] = set(), []
 
     def end(self, worker: Any) -> None:
@@ -55,14 +55,14 @@ class Sent:
         self._gone.pop(worker, None)
 
     def missing(self, worker: Any, needs: Iterable[Key]) -> list[Key]:
-        """Return the keys that a worker lacks, and count them as sent."""
+        """Return the keys of objects that a worker lacks, and mark them as sent to it."""
         known = self._known[worker]
         found = sorted((key for key in needs if key not in known), key=str)
         known.update(found)
         return found
 
     def forget(self, worker: Any) -> list[Key]:
-        """Return the keys that a worker should drop, and count it as notified."""
+        """Return the keys that a worker should drop, and mark the worker as notified."""
         gone, self._gone[worker] = self._gone[worker], []
         return gone
 

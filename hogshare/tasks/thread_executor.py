@@ -5,12 +5,14 @@
     caller  -- a queue per worker -->  thread
             <-- one queue of all ----
 
-Nothing is copied: functions, rows and broadcasts are the caller's own; versions are read-only.
-Writers: the caller writes the queues of tasks, threads the queue of outcomes. Freeing: `close` has
-each thread return to the pool once its task has ended; a thread stuck in code of the user's is left
-behind after two seconds, with a warning. The threads refer to the queues and the shelf's objects,
-but not to the executor. So an executor that is dropped without `close` dismisses them too. The end
-of the process does so as well; it waits for the pool's threads, but not for code of the user's.
+Nothing is copied: functions, rows and broadcasts are the caller's own objects; versions are
+read-only. Writers: the caller writes the queues of tasks, threads write the queue of outcomes.
+Readers: each thread reads its own queue, the caller reads the outcomes. Freeing: `close` makes each
+thread return to the pool once its task has ended. If a thread is stuck in a user's function, it is
+left behind after two seconds, with a warning. The threads refer to the queues and the shelf's
+objects, but not to the executor. So an executor that is dropped without `close` dismisses its
+threads too. The end of the process also dismisses them; it waits for the pool's threads, but not
+for a user's function.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from hogshare.tasks.plans import GradientOf, TaskPlan
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Store, Task, TaskOutcome, work
 
-STUCK_SECONDS = 2.0  # for which closing waits for a task to end
+STUCK_SECONDS = 2.0  # how long closing waits for a task to end
 
 
 class ThreadExecutor(Executor):
@@ -49,7 +51,7 @@ class ThreadExecutor(Executor):
         self._threads: list[Future[Any]] = []
         self._dismiss = weakref.finalize(self, _dismiss, self._tasks)
         self._dismiss.atexit = False
-        atexit.register(self._dismiss)  # later than the pool's exit handler, so it runs first
+        atexit.register(self._dismiss)  # registered after the pool's exit handler, so it runs first
         with DeferredSignals():
             for tasks in self._tasks:
                 serving = pool().submit(_serve, tasks, self._outcomes, shelf.things)
@@ -101,7 +103,7 @@ def _serve(
 
 
 def _working(plan: TaskPlan | None) -> Callable[[Task, Store], TaskOutcome]:
-    """Return `work`, registered as code of the user's unless the function is a kernel."""
+    """Return `work`; unless the function is a kernel, register its run as a user's code."""
     if plan is None or isinstance(plan.function, GradientOf):
         return work
 

@@ -1,9 +1,10 @@
 """Tasks on a virtual clock: real values, modelled times, all in the caller's thread.
 
-A task is computed when it is submitted, since nothing that it reads can change. It comes back after
-the virtual times of the model's transfer to the worker, of reading, of the `Simulator`'s block time
-multiplied by the worker's slowness, of a straggler's sleep, of writing, and of the transfer back.
-Time passes only while the caller waits. The `Churn` says when workers join, leave and die.
+A task is computed when it is submitted, because nothing that it reads can change. It comes back
+after the sum of these virtual times: (1) the transfer of the model to the worker; (2) reading; (3)
+the `Simulator`'s block time multiplied by the worker's slowness; (4) a straggler's sleep; (5)
+writing; (6) the transfer back. Time passes only while the caller waits. `Churn` determines when
+workers join, leave and die.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class VirtualExecutor(Executor):
         super().__init__()
         self._seconds = 0.0
         self._order = 0
-        self._events: list[tuple[float, int, Event | int]] = []  # an int: a worker wishes to leave
+        self._events: list[tuple[float, int, Event | int]] = []  # an int: a worker decides to leave
         self._present: set[int] = set()
         self._done = [0] * n_workers
         self._idle_since: dict[int, float] = {}
@@ -89,7 +90,7 @@ class VirtualExecutor(Executor):
         self._push(ends + network.up(worker).seconds(up), Back(outcome))
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """As `Executor.poll`: the clock advances to the first event within `seconds`."""
+        """As `Executor.poll`; the clock advances to the first event within `seconds`."""
         longest = math.inf if seconds is None else seconds
         if seconds and not self._task:
             longest = math.inf  # only arrivals and departures of workers are left
@@ -120,7 +121,7 @@ class VirtualExecutor(Executor):
             )
 
     def _happen(self, event: Event | int) -> list[Event]:
-        """Apply an event, and return the events to report: none if its worker is gone."""
+        """Apply an event, and return the events to report; no events if its worker is gone."""
         if isinstance(event, Joined):
             self._present.add(event.worker)
             self._sent.begin(event.worker)
@@ -150,7 +151,7 @@ class VirtualExecutor(Executor):
         return [Lost(worker, why, () if lost is None else (lost,))]
 
     def _push(self, at: float, event: Event | int) -> None:
-        # `_order` decides between events of one time: runs repeat, and events are never compared
+        # `_order` decides between events of the same time: runs repeat, and events are not compared
         heapq.heappush(self._events, (at, self._order, event))
         self._order += 1
 

@@ -1,7 +1,7 @@
 """Objects over a socket, with the bytes of their arrays outside the pickle: neither end copies.
 
 A message is a header, the lengths of its buffers, a pickle (protocol 5), and the buffers. Pickles
-are safe: both ends are processes of one user, started by the caller, and no other process can
+are safe: both ends are processes of the same user, started by the caller, and no other process can
 connect to an unnamed socket pair. Freeing: the receiver owns the descriptors of a message.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 HEADER = struct.Struct("=QII")  # bytes of the pickle, number of buffers, number of descriptors
 MAX_FDS = 250
-MAX_PARTS = 512  # in one call, below the system's limit
+MAX_PARTS = 512  # buffers in one call, below the system's limit
 
 
 def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
@@ -44,7 +44,7 @@ def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
 
 
 def receive(sock: socket.socket) -> tuple[Any, list[int]]:
-    """Wait for the next object and its descriptors; raises EOFError if the other end is closed."""
+    """Return the next object and its descriptors; raise EOFError if the other end is closed."""
     # never read past the header with recv_fds: the buffers are received into their own memory
     head, fds = bytearray(), list[int]()
     while len(head) < HEADER.size:
@@ -62,7 +62,7 @@ def receive(sock: socket.socket) -> tuple[Any, list[int]]:
 
 
 def _exactly(sock: socket.socket, n_bytes: int) -> memoryview:
-    taken = np.empty(n_bytes, np.uint8).data  # not zeroed, as a bytearray would be
+    taken = np.empty(n_bytes, np.uint8).data  # not zeroed, unlike a bytearray
     left = taken
     while len(left):
         count = sock.recv_into(left)

@@ -1,7 +1,8 @@
 """A worker's work on a task, on any executor: draw rows, call the function, fold, report.
 
 Writers: the caller makes a `Task`, which never changes; a worker writes its own `Store` and the
-`TaskOutcome`. Freeing: the caller lists the objects that a store should drop.
+`TaskOutcome`. Readers: the worker reads the task, the caller reads the outcome. Freeing: the caller
+lists the objects that a store should drop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.handles import Handle
 from hogshare.tasks.plans import TaskPlan
 
-Key = tuple[Any, ...]  # of an object that tasks need: its kind, and numbers
+Key = tuple[Any, ...]  # key of an object that tasks need: the object's kind, and numbers
 VALUE = "value"  # the kind of a broadcast's version
 
 
@@ -32,10 +33,10 @@ class Value:
 
     variable: int
     version: int
-    rows: dict[int, np.ndarray] | None = None  # by partition, in the order of its draw
+    rows: dict[int, np.ndarray] | None = None  # by partition, in the order of the partition's draw
 
     def key(self, version: int) -> Key:
-        """Return the key of one of its versions."""
+        """Return the key of a version of the variable."""
         return VALUE, self.variable, version
 
     @property
@@ -47,13 +48,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Task:
-    """A task, which gives the same value on any worker, and however often it is run.
+    """A task, which gives the same value on any worker, however often it is run.
 
     number : its number among the context's tasks
     plan, data : keys of a `TaskPlan` and of `Partitions`
-    seed, round : these and the partitions determine its draws
+    seed, round : numbers that determine its draws, together with the partitions
     sizes : number of rows of each of its partitions
-    starts : number of the first row of each
+    starts : number of the first row of each partition
     sleep : seconds that a straggler sleeps before it computes
     """
 
@@ -75,11 +76,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Order:
-    """A task, with the objects that the worker lacks, and the keys that it should drop.
+    """A task, with the objects that the worker lacks, and the keys that the worker should drop.
 
     parcels : packed objects, which `Store.take` opens
     values : versions of broadcasts
-    context : name of the context, if a worker has tasks of several
+    context : name of the context, if a worker has tasks of several contexts
     """
 
     task: Task
@@ -95,9 +96,9 @@ class TaskOutcome:
 
     number : number of the task
     n_samples : number of drawn rows
-    seconds : duration of the task, sleep included
-    waited : seconds since the end of the worker's last task; 0 for its first
-    error : a line and a traceback, if it raised
+    seconds : duration of the task, including its sleep
+    waited : seconds since the end of the worker's last task; 0 for the worker's first task
+    error : a line and a traceback, if the task raised
     """
 
     number: int
@@ -109,11 +110,11 @@ class TaskOutcome:
 
     @classmethod
     def failed(cls, number: int, line: str, seconds: float = 0.0) -> TaskOutcome:
-        """Return the outcome of a task that has failed for the reason in `line`."""
+        """Return the outcome of a task that has failed; `line` is the reason."""
         return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"))
 
     def unsent(self, error: BaseException) -> TaskOutcome:
-        """Return the outcome to send if the value of this one cannot be sent."""
+        """Return the outcome to send if the value of this outcome cannot be sent."""
         line = f"what the task returned cannot be sent: {line_of(error)}"
         return TaskOutcome.failed(self.number, line, self.seconds)
 
@@ -126,7 +127,7 @@ class Store:
     ended: float | None = None  # when the last task ended
 
     def take(self, order: Order, opened: Callable[[Any], Any] = pickle.loads) -> None:
-        """Drop the objects that an order lists, and add those that it brings; values read-only."""
+        """Drop the objects that an order lists, and add its new objects; values are read-only."""
         for key in order.forget:
             self.things.pop(key, None)
         for key, parcel in order.parcels.items():
@@ -144,8 +145,8 @@ class Store:
 def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> TaskOutcome:
     """Run a task and return its outcome.
 
-    store : has all objects that the task needs
-    blocks : its partitions, if they do not come from the store
+    store : store that has all objects that the task needs
+    blocks : blocks of the task's partitions, if they do not come from the store
     """
     began = time.perf_counter()
     waited = 0.0 if store.ended is None else began - store.ended
@@ -163,7 +164,7 @@ def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> Ta
 
 
 def line_of(raised: BaseException) -> str:
-    """Describe an exception in a line, even if its own text raises."""
+    """Describe an exception in one line, even if the exception's own text raises."""
     try:
         return f"{type(raised).__name__}: {raised}"
     except Exception:
@@ -171,10 +172,10 @@ def line_of(raised: BaseException) -> str:
 
 
 def may_be_a_signal_s(raised: BaseException) -> bool:
-    """Whether an exception may be the program's end (Ctrl-C, SIGTERM), not only the task's.
+    """Return whether an exception may be the program's end (Ctrl-C, SIGTERM), not only the task's.
 
-    In the caller's main thread these cannot be distinguished from exceptions of the task. Signal
-    handlers run in no other thread, and worker processes ignore Ctrl-C.
+    In the caller's main thread such exceptions cannot be distinguished from exceptions of the task.
+    Signal handlers run in no other thread, and worker processes ignore Ctrl-C.
     """
     return (
         not isinstance(raised, Exception)
@@ -201,7 +202,7 @@ def _compute(task: Task, store: Store, blocks: dict[int, Block] | None) -> tuple
 
 
 def _given(value: Value, p: int, index: np.ndarray, store: Store) -> Any:
-    """Return a broadcast as the function gets it: an array, or a handle with the rows' history."""
+    """Return a broadcast as the function's argument: an array, or a handle with rows' history."""
     array = store.things[value.key(value.version)]
     if value.rows is None:
         return array

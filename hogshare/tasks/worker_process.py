@@ -1,8 +1,9 @@
 """A worker process: receives tasks over its socket, caches their objects, sends outcomes.
 
-Writers: the caller sends the next `Order` after it has the outcome of the last one, so neither end
-ever waits for the other to read. Freeing: the worker drops the objects that an order lists, and all
-when the caller closes the socket; memory that it maps is the caller's.
+Writers: the caller sends the next `Order` after it has received the last outcome, so neither end
+ever waits for the other to read. Readers: the receiver. Freeing: the worker drops the objects that
+an order lists, and all objects when the caller closes the socket; the memory that it maps belongs
+to the caller.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hogshare.tasks.work import Order, Store, TaskOutcome, line_of, work
 def serve(channel: TaskChannel, fds: list[int]) -> None:
     """Run tasks in a member of the crew until the context is closed.
 
-    channel : the crew's, unused: this process ends if the caller is gone
+    channel : the crew's channel, unused: this process ends if the caller is gone
     fds : the socket's descriptor
     """
     store = Store()
@@ -33,7 +34,7 @@ def serve(channel: TaskChannel, fds: list[int]) -> None:
                 wire.send(sock, outcome)
             except OSError:
                 return
-            except BaseException as error:  # its value cannot be pickled
+            except BaseException as error:  # the outcome's value cannot be pickled
                 wire.send(sock, outcome.unsent(error))
 
 

@@ -1,7 +1,7 @@
 """The caller's progress table of a context's workers (STAT), in which a block is a task.
 
 Writers: the caller's thread, when it submits tasks and receives results. Readers: the same thread,
-and barriers of the user's, through `ProgressTable`.
+and users' barriers, through `ProgressTable`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class WorkerProgress:
         return len(self._array)
 
     def join(self, worker: int, now: float) -> None:
-        """Register a worker as available, at the least clock of the others."""
+        """Register a worker as available, with the least clock of the other workers."""
         if worker >= len(self._array):
             more = np.zeros((worker + 1 - len(self._array), layout.N_TABLE), np.int64)
             self._array = np.concatenate([self._array, more])
         table, row = self.table, self._array[worker]
         others = table.clock[table.in_run]
-        # without others the minimum is 1 << 62, of which the remainder makes 0
+        # without others the minimum is 1 << 62, whose remainder is 0
         row[layout.T_CLOCK] = max(row[layout.T_CLOCK], others.min(initial=1 << 62) % (1 << 62))
         is_new = row[layout.T_STATE] != layout.DEAD
         worker_life.apply(row, worker_life.AWAIT if is_new else worker_life.REPLACE)
@@ -54,7 +54,7 @@ class WorkerProgress:
     def begin(self, worker: int, version: int) -> None:
         """Register a worker's new task.
 
-        version : number of results accepted at its submission
+        version : number of results that were accepted before its submission
         """
         row = self._array[worker]
         worker_life.apply(row, worker_life.WORK)
@@ -79,7 +79,7 @@ class WorkerProgress:
         row[layout.T_WAITING] += int(waited * NANO)
 
     def accept(self) -> None:
-        """Count a result: the staleness of all working workers rises by one."""
+        """Count an accepted result: the staleness of all working workers rises by one."""
         running = self._array[:, layout.T_STATE] == layout.ACTIVE
         self._array[running, layout.T_STALENESS] += 1
 
