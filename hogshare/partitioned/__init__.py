@@ -1,8 +1,8 @@
-"""Rows in partitions on a cluster's workers: linear models of them, of which no rows travel.
+"""Linear models of rows in partitions on a cluster's workers; no rows travel.
 
-Workers compute on the partitions that they have (`partition_blocks`, `lane_quanta`) and fold what
-others have learnt (`state`, `lane_folds`), in rounds (`schedule`) that the client submits
-(`descent`); or the client adds up what they find (`partitioned_problem`, for the methods of
+Workers compute on the partitions that they have (`partition_blocks`, `lane_quanta`) and fold the
+changes of other workers (`state`, `lane_folds`), in rounds (`schedule`) that the client submits
+(`descent`). Or the client adds up the workers' sums (`partitioned_problem`, for the methods of
 `hogshare.optimum`).
 """
 

@@ -1,13 +1,14 @@
-"""Calls on a cluster's workers that outlive the worker that they prefer.
+"""Calls on a cluster's workers; a call outlives the worker that it prefers.
 
-The scheduler drops a preference for a lost worker if another worker runs at that moment. If none
-does, the call waits in the state "no-worker", which the scheduler ends only for the lost worker. So
-a call whose worker has left is made again without a preference, and so is every call that depends
-on it: anew from the arguments, once. Further failures are left to the scheduler and its
-``allowed-failures``.
+The scheduler drops a preference for a lost worker if another worker runs at that moment. If no
+other worker runs, the call waits in the state "no-worker", which the scheduler ends only for the
+lost worker. So a call whose worker has left is made again, once, from the arguments and without a
+preference, and so is every call that depends on it. Further failures are left to the scheduler and
+its ``allowed-failures``.
 
-Writers: the master's thread; a thread of the client calls `notify` with the result. `release`, or
-dropping the call, frees what the cluster stores for it.
+Writers: the master's thread; a thread of the client calls `notify` with the result. Readers: the
+same threads. Freeing: `release` frees the data that the cluster stores for a call, and so does
+dropping the call.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Fetched = Future[Any]
 class ClusterCall:
     """A function call on a worker; its arguments may be the results of other calls.
 
-    args : calls and futures among them represent their results
-    address : of the preferred worker; None: any worker
+    args : arguments; a call or a future among them stands for its result
+    address : address of the preferred worker; None: any worker
     """
 
     def __init__(
@@ -38,9 +39,9 @@ class ClusterCall:
         self._client, self._function, self._args = client, function, args
         self.address = address
         self._notify: Callable[[ClusterCall, Fetched], object] | None = None
-        self._given: list[Any] = []  # futures of the calls among its arguments
+        self._given: list[Any] = []  # futures of the calls among the arguments
         self.future: Any = None
-        self.fetched: Fetched | None = None  # its result, in transit
+        self.fetched: Fetched | None = None  # the call's result, in transit
         self._make()
 
     def _make(self) -> None:
@@ -50,14 +51,15 @@ class ClusterCall:
         self._given = [arg.future for arg in self._args if isinstance(arg, ClusterCall)]
         args = [arg.future if isinstance(arg, ClusterCall) else arg for arg in self._args]
         with large_graphs():
-            # not pure: a call that is made again must be a new task, not the old one by its key
+            # not pure: a repeated call must be a new task, and not be replaced by the old task's
+            # key
             self.future = self._client.submit(self._function, *args, pure=False, **place)
 
     def fetch(self, notify: Callable[[ClusterCall, Fetched], object] | None = None) -> Fetched:
         """Begin to fetch the result; on its arrival a thread of the client calls `notify`.
 
-        If ``call.fetched`` is not the `fetched` of ``notify(call, fetched)``, the call has been
-        made again, and this result is out of date.
+        Compare ``call.fetched`` with the `fetched` of ``notify(call, fetched)``. If they differ,
+        the call has been made again, and this result is out of date.
         """
         self._notify = notify
         self.fetched = fetched = fetch(self._client, self.future)
@@ -73,12 +75,12 @@ class ClusterCall:
         if self.address is not None and self.address not in present:
             self.address = None
         elif all(call.future is given for call, given in zip(calls, self._given, strict=True)):
-            return  # no argument has been made again
+            return  # no argument's call has been made again
         old = self.future
         self._make()
         if self._notify is not None:
             self.fetch(self._notify)
-        # not `cancel`, which fails in the scheduler if no task that depends on it is still wanted
+        # not `cancel`: it fails in the scheduler if no task that depends on this call is wanted
         old.release()
 
     def release(self) -> None:

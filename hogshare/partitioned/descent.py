@@ -6,16 +6,17 @@
     worker: fold the last round's pushes, step along own rows, push --> workers of the next round
     client <-- the state at each epoch's end ----------------------
 
-No model passes through the client between two rounds. The scheduler is the one queue: it gives a
-task to a worker once the task's inputs exist, and to another worker if that one dies. Rows belong
-to a quantum of their owner (`owners`); `schedule` assigns the quantum to a round.
+No model passes through the client between two rounds. The scheduler is the only queue: it gives a
+task to a worker once the task's inputs exist, and to another worker if the first one dies. Rows
+belong to a quantum of their owner (`owners`), and `schedule` assigns the quantum to a round.
 
-A state is never written: a task computes the next state from it (`state`). With two lanes each lane
-computes it, to the same bits; with more lanes one task does it for all. The tasks of the next round
-and the client read it. The client frees a round once the next one is submitted, and an epoch's last
-round once its state has arrived. The scheduler stores the inputs of a task as long as the task is
-wanted. So the client waits now and then, and begins a new chain at its last state; the descent also
-continues at that state after a worker has left.
+Writers: no task writes a state; a task computes the next state from it (`state`). With two lanes
+(threads that take a quantum in each round, see `schedule`) each lane computes the next state, with
+the same bits; with more lanes one task computes it for all lanes. Readers: the tasks of the next
+round, and the client. Freeing: the client frees a round once the next round is submitted, and an
+epoch's last round once its state has arrived. The scheduler stores the inputs of a task as long as
+the task is wanted. So the client waits now and then, and begins a new chain of tasks at its last
+state. The descent also continues at that state after a worker has left.
 """
 
 from __future__ import annotations
@@ -50,25 +51,25 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.rules.steps import StepSize
 from hogshare.system.clusters import MEMBERS_SECONDS
 
-EACH_FOLDS = 2  # most lanes that each fold by themselves: a task less in a round, but more bytes
+EACH_FOLDS = 2  # most lanes that each fold by themselves: one task less per round, but more bytes
 AHEAD = 3  # epochs whose tasks are on the cluster at one time
-CHAIN_SECONDS = 2.0  # of tasks made from each other, before a new chain begins
+CHAIN_SECONDS = 2.0  # length of a chain of dependent tasks, before a new chain begins
 WHOLE_BYTES = 2**20  # largest model that is sent to the client after every epoch
-MOST_RESTARTS = 10  # for lost workers, without an epoch in between
+MOST_RESTARTS = 10  # restarts because of lost workers, without an epoch in between
 UNLIKE = 0.2  # share of a partition's rows that would need another label to be like the others
-ROUNDS, UNLIKE_ROUNDS = 8, 16  # least rounds of an epoch with several lanes
+ROUNDS, UNLIKE_ROUNDS = 8, 16  # fewest rounds of an epoch with several lanes
 ROUND_SECONDS, TASK_SECONDS = 0.005, 0.001  # Dask's time for a round, and for each of its tasks
-SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # for a stored value and for a row, about
+SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # times of a stored value and of a row, about
 
 
 @dataclass(frozen=True)
 class DescentSettings:
     """Settings of a descent.
 
-    exchange : rows of a quantum; None: chosen
-    average : average the iterates from this many rows on; 0: do not average
+    exchange : number of rows of a quantum; None: chosen automatically
+    average : average the iterates after this many rows; 0: do not average
     most : the most quanta in progress at one time
-    split : which rows are held out, whose score then ends the fit; None: no rows
+    split : chooses the held-out rows, whose score then ends the fit; None: no held-out rows
     heard : ``heard(epoch, value, model)`` is called after each epoch, counted from 1
     """
 
@@ -89,7 +90,7 @@ class DescentSettings:
 class Descended:
     """The result of a descent.
 
-    quantum_rows : rows of the largest quantum
+    quantum_rows : number of rows of the largest quantum
     absurd : whether the model is finite but useless, by `hogshare.solvers.outcome`
     """
 
@@ -106,7 +107,7 @@ class Descended:
 
 
 class Advanced(NamedTuple):
-    """A lane's result of a round: the state that it began at, and its push."""
+    """A lane's result of a round: the state at which the lane began, and its push."""
 
     state: DescentState
     push: Push
@@ -115,9 +116,9 @@ class Advanced(NamedTuple):
 class RoundPlan(NamedTuple):
     """A lane's work in a round.
 
-    number : of the lane in the round
+    number : number of the lane in the round
     is_alone : whether no other lane is in the round
-    only_scores : whether the lane takes no steps and only scores its held-out rows
+    only_scores : whether the lane only scores its held-out rows, without steps
     """
 
     quantum: Quantum
@@ -139,9 +140,9 @@ def state_of(terms: DescentTerms, *parts: Any) -> DescentState:
 def advance(
     plan: RoundPlan, terms: DescentTerms, n_parts: int, *args: Any
 ) -> Advanced | DescentState:
-    """On a worker, compute a lane's round; a lane that is alone in it folds at once.
+    """On a worker, compute a lane's round; a lane that is alone in the round folds at once.
 
-    args : the `n_parts` results of the last round's lanes, then problems of partitions
+    args : the `n_parts` results of the last round's lanes, then the problems of partitions
     """
     state = state_of(terms, *args[:n_parts])
     push = Push() if state.has_ended else pushed(plan, state, args[n_parts:])
@@ -149,7 +150,7 @@ def advance(
 
 
 def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...]) -> Push:
-    """Take steps along a quantum's rows, or score its held-out rows."""
+    """Take steps along a quantum's rows, or score the quantum's held-out rows."""
     spans = plan.quantum.spans
     if plan.only_scores:
         assert plan.split is not None
@@ -174,7 +175,7 @@ def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...
 
 
 def epoch_of(terms: DescentTerms, is_whole: bool, *parts: Any) -> DescentState:
-    """Return the state after an epoch for the client, without its vectors unless `is_whole`."""
+    """Return the state after an epoch for the client, with its vectors only if `is_whole`."""
     state = state_of(terms, *parts)
     if is_whole:
         return state
@@ -186,8 +187,8 @@ def epoch_of(terms: DescentTerms, is_whole: bool, *parts: Any) -> DescentState:
 class Epoch:
     """An epoch whose tasks are on the cluster.
 
-    news, fetched : the call that makes its state for the client, and the future of that state
-    last : its last round, which the cluster stores as long as these calls exist
+    news, fetched : the call that makes the epoch's state for the client; the future of that state
+    last : the epoch's last round, which the cluster stores as long as these calls exist
     is_whole : whether the news includes the model
     """
 
@@ -202,7 +203,7 @@ class Chain:
     """Tasks that depend on each other and begin at a state that the client has.
 
     parts : results at which the next round begins
-    epochs : whose news has not arrived yet
+    epochs : epochs whose news has not arrived yet
     """
 
     parts: list[Any]
@@ -212,14 +213,14 @@ class Chain:
 
     @property
     def is_long(self) -> bool:
-        """Whether a new one should begin."""
+        """Return whether a new chain should begin."""
         return time.monotonic() - self.began > CHAIN_SECONDS
 
 
 class PartitionedDescent:
     """Submits rounds, and receives the news of epochs.
 
-    rows : their problems must have been stated
+    rows : rows whose problems have been stated
     """
 
     def __init__(
@@ -284,13 +285,13 @@ class PartitionedDescent:
         """Submit epochs until `AHEAD` of them are on the cluster."""
         while chain.submitted < self._settings.epochs and len(chain.epochs) < AHEAD:
             if chain.epochs and chain.is_long:
-                return  # it runs dry
+                return  # the chain runs dry
             chain.epochs.append(self._submit_epoch(chain))
             chain.submitted += 1
 
     def _submit_epoch(self, chain: Chain) -> Epoch:
         rows, settings, number = self._rows, self._settings, chain.submitted
-        # keyed by the epoch, so that an epoch that is submitted again has the same order
+        # keyed by the epoch: an epoch that is submitted again then has the same order
         draws = np.random.default_rng([settings.seed, number])
         count = len(rows.facts)
         order = draws.permutation(count) if settings.shuffle else np.arange(count)
@@ -299,7 +300,7 @@ class PartitionedDescent:
         if settings.exchange is None and not self._is_mixed:
             most = lanes_that_pay(epoch_seconds(rows), most, len(threads))
         lanes = lanes_of(rows.owners.partitions(order), threads, most)
-        # the last round of the epoch before: `_is_alive` may ask for its whole state
+        # the last round of the previous epoch: `_is_alive` may request its whole state
         retained = chain.parts
         for quanta in rounds_of(lanes, rows.sizes, self._rounds(lanes), self._is_mixed):
             self._submit_round(chain, quanta, draws, retained)
@@ -320,9 +321,9 @@ class PartitionedDescent:
         *,
         only_scores: bool = False,
     ) -> None:
-        """Submit a round, and release the one before unless it is to be retained.
+        """Submit a round, and release the previous round unless it is to be retained.
 
-        The cluster stores a released round only until this one is done.
+        The cluster stores a released round only until the new round is done.
         """
         rows, settings = self._rows, self._settings
         done = [] if chain.parts is retained else chain.parts
@@ -350,7 +351,7 @@ class PartitionedDescent:
             call.release()
 
     def _rounds(self, lanes: list[Lane]) -> int:
-        """Return in how many rounds a lane covers its rows of a worker."""
+        """Return the number of rounds in which a lane covers its rows of a worker."""
         longest = max(map(len, lanes))
         if self._settings.exchange is not None:
             shared = len(lanes) * longest * self._settings.exchange
@@ -362,11 +363,11 @@ class PartitionedDescent:
     def _is_alive(self, chain: Chain) -> bool:
         """Wait for the news of an epoch; return False if a worker, and so the chain, is lost.
 
-        Raises a task's ValueError, TypeError or MemoryError; RuntimeError if the cluster has given
-        a task up, or has no workers left.
+        Raises the ValueError, TypeError or MemoryError of a task; RuntimeError if the cluster has
+        given up a task, or has no workers left.
         """
         epoch = chain.epochs[0]
-        # with a timeout: a task that prefers a lost worker may never end
+        # with a timeout, because a task that prefers a lost worker may never end
         while not wait([epoch.fetched], MEMBERS_SECONDS).done:
             if self._has_lost():
                 return False
@@ -415,8 +416,8 @@ class PartitionedDescent:
     def _cancel(self, chain: Chain) -> None:
         """Stop all work on a chain by releasing it.
 
-        `Client.cancel` fails in the scheduler if some of the tasks that depend on each other have
-        ended.
+        `Client.cancel` would not do: if tasks depend on each other and some have ended, it fails in
+        the scheduler.
         """
         while chain.epochs:
             self._release(chain.epochs.pop())
@@ -424,8 +425,8 @@ class PartitionedDescent:
     def _release(self, epoch: Epoch) -> None:
         """Release an epoch's data on the cluster now, not at the next garbage collection.
 
-        As long as tasks are wanted, the cluster stores the collections' tasks too, even after the
-        fit.
+        As long as tasks are wanted, the cluster also stores the tasks of the collections, even
+        after the fit.
         """
         for call in [epoch.news, *epoch.last]:
             call.release()
@@ -456,9 +457,10 @@ class PartitionedDescent:
 
 
 def epoch_seconds(rows: PartitionedRows) -> float:
-    """Estimate the seconds of an epoch by one thread, the same for all workers' machines.
+    """Estimate the seconds of an epoch in one thread, equally for the machines of all workers.
 
-    From constants, not measurements: every fit should assign the same work to the same worker.
+    The estimate uses constants, not measurements, because every fit should assign the same work to
+    the same worker.
     """
     values = sum(fact.nnz for fact in rows.facts)
     ns = rows.n_rows * ROW_NS + values * (SPARSE_NS if rows.facts[0].is_sparse else DENSE_NS)
@@ -468,10 +470,10 @@ def epoch_seconds(rows: PartitionedRows) -> float:
 def lanes_that_pay(seconds: float, most: int, n_workers: int) -> int:
     """Return the number of lanes that makes an epoch shortest.
 
-    One lane goes from worker to worker and is as good as one machine, since nothing is folded.
-    Several lanes share the rows, and must wait for each other in every round.
+    A single lane goes from worker to worker and is as good as one machine, because nothing is
+    folded. Several lanes share the rows, and must wait for each other in every round.
 
-    seconds : of an epoch by one thread
+    seconds : seconds of an epoch in one thread
     """
 
     def epoch(lanes: int) -> float:
@@ -485,7 +487,7 @@ def lanes_that_pay(seconds: float, most: int, n_workers: int) -> int:
 def descend(
     rows: PartitionedRows, meaning: Meaning, settings: DescentSettings, start: Model
 ) -> Descended:
-    """Minimise on partitions by plain descent.
+    """Minimise on partitions by plain descent, and return the result.
 
     Raises ValueError if the model leaves the range of floats; RuntimeError if the cluster has given
     up a task, or has no workers left.

@@ -1,20 +1,23 @@
-"""Folding a lane's copy into the model, with the exchange's weights.
+"""Folding a lane's copy of the model into the model, with the exchange's weights.
 
-The weights are those of `hogshare.kernels.exchange.copy_exchange`, which derives them, with a
-stretch of 1 and without a carried part: a copy ends with its quantum. One thing differs, because a
-quantum is a hundred times as long as the interval between two exchanges in memory.
+A lane is a thread that takes a quantum in each round (see `schedule`). The weights come from
+`hogshare.kernels.exchange.copy_exchange`, which derives them. Here the stretch is 1 and there is no
+carried part, because a copy ends with its quantum. One thing differs, because a quantum is a
+hundred times as long as the interval between two exchanges in memory.
 
-The fading. In a quantum the l2 penalty multiplies the model by f, nearly exp(-z) with z = eta B l2.
-If changes are averaged, P workers fade the model once, and not P times as in P B rows of one
-worker. The first steps of a schedule such as 'optimal' are far too long. On one machine their
-traces decay like 1 / t; averaged they would decay like t^(-1/P). So the fading of a quantum is
-separated from its change,
+The fading. In a quantum of B rows with step size eta the l2 penalty multiplies the model by a
+factor of nearly exp(-z), where z = eta B l2. If changes are averaged, P workers fade the model
+once. One worker would fade it P times in P B rows. The first steps of a schedule such as 'optimal'
+are far too long. On one machine the traces of these steps decay like 1 / t; with averaging they
+would decay like t^(-1/P). So the fading of a quantum is separated from its change, with the factor
+f:
 
-    shared <- f shared + c (copy - f base),    f = exp(-z (1 - exp(-P z))),
+    shared <- f shared + c (copy - f base),    f = exp(-z (1 - exp(-P z))).
 
-fully while z is large, when traces have to decay, and not at all when z is small: the loss then
-restores what the penalty removes, and to weigh only one of them would strengthen the penalty.
-`docs/exchange.md` has the alternatives that were tried, and what this gains.
+If z is large, traces have to decay, and the fading counts fully. If z is small, it does not count
+at all: the loss then restores what the penalty removes, and if only the penalty were weighted
+differently, it would become stronger. `docs/exchange.md` has the alternatives that were tried, and
+the gain of this one.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from hogshare.problems.model import Model
 class Weighing:
     """The numbers that determine the weights.
 
-    curvature : ndarray of shape (n_features,)
+    curvature : ndarray of shape (n_features,), curvature along each feature
     l1, l2 : strengths of the penalty
     """
 
@@ -42,11 +45,11 @@ class Weighing:
     l2: float
 
     def weights(self, eta: float, rows: int, proposals: int) -> tuple[np.ndarray, float]:
-        """Return the share of a change that is folded: for coefficients and for intercepts.
+        """Return the share of a change that is folded, for coefficients and for intercepts.
 
         eta : step size of the quantum
-        rows : rows of the quantum
-        proposals : number of changes from about the same point, this one included
+        rows : number of rows of the quantum
+        proposals : number of changes from about the same point, including this one
         """
         reach = eta * rows
         of_features = reach * (self.curvature.astype(np.float64) + self.l2)
@@ -56,17 +59,17 @@ class Weighing:
         )
 
     def fading(self, eta: float, rows: int, proposals: int) -> float:
-        """Return the factor of the penalty on the model, without weights; see the file's head."""
+        """Return the factor f of the penalty on the model, without weights; see the file's head."""
         z = eta * rows * self.l2
         return math.exp(z * math.expm1(-proposals * z)) if proposals > 1 else 1.0
 
     def fold(
         self, into: Model, base: Model, copy: Model, eta: float, rows: int, proposals: int
     ) -> Model:
-        """Fold a copy that began at `base` into the master's model, whose `t` does not change.
+        """Return the master's model after folding a copy that began at `base`; `t` is unchanged.
 
-        A coefficient that l1 has clipped to zero in the copy becomes zero if the master's is no
-        further from zero than the base's, so zeros stay exact.
+        Suppose that l1 has clipped a coefficient of the copy to zero. The master's coefficient
+        becomes zero if it is no further from zero than the base's, so zeros stay exact.
         """
         of_coef, of_intercept = self.weights(eta, rows, proposals)
         fade = self.fading(eta, rows, proposals)

@@ -26,12 +26,12 @@ MAX_SEED = np.iinfo(np.int32).max
 class Pull:
     """The input of a quantum.
 
-    spans : first row and the one after the last, for each of its partitions in order
-    average : whether the mean of the iterates is returned too
+    spans : first row and the row after the last, for each partition in the order of `partitions`
+    average : whether the mean of the iterates is also returned
     curvature : whether the curvature of the first partition is returned
-    seed : of the order of the rows
-    partitions : their numbers
-    split : which rows are held out; None: no rows
+    seed : seed for the order of the rows
+    partitions : numbers of the partitions
+    split : chooses the held-out rows; None: no held-out rows
     """
 
     model: Model
@@ -51,12 +51,12 @@ class Push:
     """The result of a quantum.
 
     model : the copy, with the mean of its iterates if requested
-    losses : for each partition the sums over its rows of the losses, each before the row's own
-        step: float64 of shape (n_columns,)
-    trained : number of rows of each partition for which a step was taken
+    losses : for each partition, float64 of shape (n_columns,): the sum of its rows' losses, each
+        before the row's own step
+    trained : for each partition, the number of rows for which a step was taken
     absurd : whether the copy is finite but useless
     curvature : ndarray of shape (n_features,) or None
-    counts : the sums of `HeldOutPart.counts` if they were requested in place of steps
+    counts : the sums of `HeldOutPart.counts`, if they were requested in place of steps
     """
 
     model: Model | None = None
@@ -72,7 +72,7 @@ class Push:
 
 
 class QuantumSums(EpochEnds):
-    """Stores the sums of losses of a quantum's only epoch."""
+    """Stores the loss sums of a quantum, which is a run of one epoch."""
 
     def __init__(self) -> None:
         super().__init__(self._collect)
@@ -141,7 +141,7 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
 
 
 def rows_between(problem: RowProblem, first: int, last: int) -> RowProblem:
-    """Return the problem of some of the rows, on the same memory."""
+    """Return the problem of the rows from `first` to before `last`, as views of the same memory."""
     rows = problem.rows
     if first == 0 and last == problem.n_rows:
         return problem

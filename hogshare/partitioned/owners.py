@@ -1,9 +1,9 @@
-"""The workers that own the partitions: an owner changes only if it leaves or has too many.
+"""The workers that own the partitions; an owner changes only if it leaves or has too many.
 
-The partitions of a lost worker go to the workers with the fewest. A new worker takes partitions
-from the workers with the most, only as many as make them even, since each moved partition is copied
-or computed again. (`hogshare.tasks.partitions.owner_of` is for partitions that cost nothing to
-move.)
+The partitions of a lost worker go to the workers that have the fewest partitions. A new worker
+takes partitions from the workers that have the most. It takes only as many as make the numbers
+even, because each moved partition is copied or computed again.
+(`hogshare.tasks.partitions.owner_of` is for partitions that can be moved without cost.)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Owners:
 
         Returns the number of partitions whose owner changed.
         """
-        # sorted, so that ties between workers always go to the same one
+        # sorted, so ties between workers always have the same result
         mine: dict[str, list[int]] = {address: [] for address in sorted(present)}
         orphans = []
         for p, address in enumerate(self.of):

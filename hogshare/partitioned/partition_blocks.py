@@ -1,4 +1,4 @@
-"""Functions of a block of rows on its worker: check it, describe it, make a problem of it.
+"""Functions that check a block of rows on its worker, describe it, and make its problem.
 
 A block is a tuple of arrays, so that Dask can measure its memory.
 """
@@ -28,12 +28,12 @@ Block = tuple[Any, "np.ndarray | None", "np.ndarray | None", "np.ndarray | None"
 class Facts:
     """A description of a block in a few numbers.
 
-    labels, counts, weights : the labels that occur, their counts, and the sums of their rows'
-        weights; empty for a regression
-    weight : the sum of the rows' weights
+    labels, counts, weights : the labels that occur, the number of rows of each label, and the sum
+        of these rows' weights; empty for a regression
+    weight : the sum of all rows' weights
     columns : names of a data frame's columns
     n_bytes : memory of the rows, about
-    n_targets : columns of the targets; 0 if they are one vector
+    n_targets : number of columns of the targets; 0 if they are one vector
     """
 
     n_rows: int
@@ -56,8 +56,8 @@ class Meaning:
 
     row_weights : ndarray of shape (n_classes,) or None; extra weight of a row by its class
     scale : factor of all rows' weights
-    target : column of the targets, if there are several
-    middle : what is subtracted from the targets of a regression
+    target : column of the targets, if there are several columns
+    middle : number that is subtracted from the targets of a regression
     """
 
     loss: str
@@ -76,9 +76,10 @@ class Meaning:
 
 
 def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
-    """Check rows, targets, weights and column names that the collections' graphs computed.
+    """Check rows, targets, weights and column names; return them as a block.
 
-    Raises ValueError if they are not numbers, not finite, damaged, or differ in length.
+    The collections' graphs have computed them. Raises ValueError if they are not numbers, not
+    finite, damaged, or of different lengths.
     """
     columns = None
     if hasattr(X, "to_numpy"):
@@ -110,7 +111,7 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
 
 
 def facts_of(block: Block, with_labels: bool) -> Facts:
-    """Describe a block."""
+    """Return a block's description."""
     X, y, weight, columns = block
     labels = np.zeros(0) if y is None else np.ravel(y[:0])
     of_label = np.zeros(0, np.int64)
@@ -135,7 +136,7 @@ def facts_of(block: Block, with_labels: bool) -> Facts:
 
 
 def in_order(block: Block, places: list[int]) -> Block:
-    """Return a block with its columns in another order."""
+    """Return a block with its columns in the order `places`."""
     X, *others, columns = block
     assert columns is not None
     return (np.ascontiguousarray(X[:, places]), *others, columns[places])  # type: ignore[return-value]
@@ -160,17 +161,17 @@ def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 class Split(NamedTuple):
-    """Chooses a partition's held-out rows: at random, but the same in every call.
+    """A rule that chooses a partition's held-out rows: at random, but the same in every call.
 
-    fraction : of the rows, about
+    fraction : share of the rows that is held out, about
     """
 
     fraction: float
     seed: int
 
     def mask(self, number: int, n_rows: int) -> np.ndarray:
-        """Return bools of shape (n_rows,) for the partition with a number."""
-        # keyed by the partition's number, so that any worker draws the same rows
+        """Return bools of shape (n_rows,), True for the held-out rows of partition `number`."""
+        # keyed by the partition's number, so any worker draws the same rows
         draws = np.random.default_rng([self.seed, number])
         return np.asarray(draws.random(n_rows) < self.fraction)
 
@@ -191,7 +192,7 @@ def held_out_spread(problem: RowProblem, number: int, split: Split, mean: float)
 
 
 def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-    """Stack the rows, targets and weights of all blocks; one block's are not copied."""
+    """Stack the rows, targets and weights of all blocks; return a single block without copying."""
     if len(blocks) == 1:
         return blocks[0][:3]
     X, y, weight, _ = zip(*blocks, strict=True)
@@ -201,7 +202,7 @@ def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray 
 
 
 def problem_of(block: Block, meaning: Meaning) -> RowProblem:
-    """Make the problem of a block's rows alone."""
+    """Make the problem of one block's rows."""
     X, y, weight, _ = block
     assert y is not None
     y = y[:, meaning.target] if y.ndim > 1 else y

@@ -1,7 +1,8 @@
-"""The linear problem of all partitions' rows: it has no local rows, and workers make its sums.
+"""The linear problem of all partitions' rows: it has no local rows, and workers compute its sums.
 
-Code that evaluates a model, or takes a step by passes over all rows, calls `cached` and `total` of
-a problem (`hogshare.problems.linear.problem`). So it works on partitions as on rows in memory.
+Code that evaluates a model, or takes a step in passes over all rows, calls a problem's `cached` and
+`total` (`hogshare.problems.linear.problem`). So this code works on partitions as it does on rows in
+memory.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class PartitionedProblem(LinearProblem):
 
     @property
     def n_all(self) -> int:
-        """Number of all rows."""
+        """Number of rows of all partitions."""
         return self._rows.n_rows
 
     @property
     def nnz_of_all(self) -> int:
-        """Number of stored values of all rows."""
+        """Number of stored values of all partitions."""
         return sum(fact.nnz for fact in self._rows.facts)
 
     def cached(
@@ -59,7 +60,7 @@ class PartitionedProblem(LinearProblem):
 
 
 def problem_of_all(rows: PartitionedRows, meaning: Meaning) -> PartitionedProblem:
-    """Make the problem of every partition, and the problem of all of them."""
+    """Make the problem of each partition, and the problem of all partitions."""
     rows.state(meaning)
     shape = 0, rows.n_features
     none = sp.csr_array(shape) if rows.is_sparse else np.zeros(shape)

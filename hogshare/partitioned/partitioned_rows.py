@@ -1,10 +1,10 @@
-"""Rows of Dask collections as the master sees them: futures of partitions, and facts about them.
+"""Rows of Dask collections as the master sees them: futures of partitions, and their descriptions.
 
 Writers: the workers make blocks and problems and store them, on disk when memory is short. Dask
 recomputes the data of a lost worker from the collections' graphs. Readers: the tasks that receive a
-future; the master receives only facts and sums. A call that prefers a worker is made again when
-that worker leaves (`hogshare.partitioned.cluster_calls`). `close` releases the futures; the client
-belongs to its owner.
+future; the master receives only facts (descriptions of blocks) and sums. A call that prefers a
+worker is made again when that worker leaves (`hogshare.partitioned.cluster_calls`). Freeing:
+`close` releases the futures; the client belongs to its owner.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from hogshare.system.clusters import (
     threads_of,
 )
 
-LONG_VALUES = 4_000_000  # stored values of a thread's rows: a pass over them takes some 10 ms
-MOST_NAMES = 8  # of columns in a message
+LONG_VALUES = 4_000_000  # stored values of a thread's rows: a pass over so many takes some 10 ms
+MOST_NAMES = 8  # most names of columns in a message
 UNLIKE = {
     "n_features": "features",
     "is_sparse": "kinds, dense and CSR",
     "n_targets": "numbers of targets",
 }
-WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster without workers is given up
+WITHOUT_WORKERS_SECONDS = 60.0  # how long a cluster may have no workers before it is given up
 
 
 Step = tuple[Callable[..., Any], tuple[Any, ...]]  # function(part, *arguments)
@@ -70,10 +70,10 @@ Step = tuple[Callable[..., Any], tuple[Any, ...]]  # function(part, *arguments)
 class Cached:
     """A step's result for every partition's problem, or for another cached result.
 
-    The workers compute and cache it at the second request only: a second pass may cost less than an
-    extra task before every sum.
+    The workers compute and cache the result only at the second request, because a second pass may
+    cost less than an extra task before every sum.
 
-    calls : with the results, each for a list of parts; None: not cached
+    calls : calls whose results are lists of parts; None: the result is not cached
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], of: Cached | None):
@@ -88,11 +88,11 @@ class Cached:
 class PartitionedRows:
     """Rows, targets and weights in partitions on a cluster's workers.
 
-    X : blocks are dense or CSR
+    X : rows, whose blocks are dense or CSR
     with_targets : whether y is needed
     with_labels : whether targets are labels, whose distinct values are then found
     columns : names of the data frames' columns, the same in all partitions
-    facts : of the partitions that have rows
+    facts : descriptions of the partitions that have rows
     problems : calls that make the partitions' problems, once `state` has been called
 
     Raises ImportError, ValueError or TypeError if there is no cluster or the input is not valid,
@@ -123,7 +123,7 @@ class PartitionedRows:
         self._present: dict[str, int] = {}
         self._missing_since: float | None = None
         self.problems: list[ClusterCall] = []
-        self._open: set[ClusterCall] = set()  # fetched calls whose results are awaited
+        self._open: set[ClusterCall] = set()  # calls whose results are being fetched
         self.owners = Owners([])
         settle_releases()
         with large_graphs():
@@ -162,7 +162,7 @@ class PartitionedRows:
         self.owners.settle(present)
 
     def _order_columns(self, numbers: list[int]) -> None:
-        """Reorder, by name, the columns of partitions that differ in order from the first."""
+        """Reorder the columns of these partitions by name, like the first partition's columns."""
         first = "the collection"
         if self.columns is None:
             first, self.columns = f"partition {numbers[0]}", self.facts[0].columns
@@ -179,7 +179,7 @@ class PartitionedRows:
             self._blocks[k] = self.client.submit(in_order, self._blocks[k], places, pure=False)
 
     def require_one_target(self) -> None:
-        """Refuse targets of several columns."""
+        """Refuse targets with several columns."""
         if count := self.facts[0].n_targets:
             raise ValueError(f"y should be a 1d array, got an array of {count} columns instead.")
 
@@ -190,12 +190,12 @@ class PartitionedRows:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Rows of each partition."""
+        """Number of rows of each partition."""
         return np.array([fact.n_rows for fact in self.facts], np.int64)
 
     @property
     def n_rows(self) -> int:
-        """Rows of all partitions."""
+        """Number of rows of all partitions."""
         return int(self.sizes.sum())
 
     @property
@@ -205,7 +205,7 @@ class PartitionedRows:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of all rows in the fit: float32 if all are."""
+        """Type of all rows in the fit: float32 if all partitions have float32."""
         return np.result_type(*(np.dtype(fact.dtype) for fact in self.facts))
 
     @property
@@ -224,9 +224,9 @@ class PartitionedRows:
         return classes, counts, weights
 
     def unlikeness(self) -> float:
-        """Return the largest share of a partition's labels that differ from those of all rows.
+        """Return the largest share of a partition's labels that differ from the labels of all rows.
 
-        That share would have to change for the partition to have the labels' overall frequencies.
+        If this share changed, the partition would have the overall frequencies of the labels. It is
         0 for a regression, whose targets have no such measure.
         """
         classes, counts, _ = self.labels()
@@ -241,18 +241,18 @@ class PartitionedRows:
         return largest
 
     def state(self, meaning: Meaning) -> None:
-        """Have every worker make problems of its partitions."""
+        """Make every worker state the problems of its partitions."""
         self.problems = [
             self.submit(problem_of, self._blocks[p], meaning, partition=p)
             for p in range(len(self._blocks))
         ]
 
     def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> ClusterCall:
-        """Have a partition's owner call a function, or another worker if the owner has left."""
+        """Call a function on a partition's owner, or on another worker if the owner has left."""
         return ClusterCall(self.client, function, args, self.owners.of[partition])
 
     def fetch(self, call: ClusterCall, notify: Callable[[ClusterCall, Fetched], object]) -> None:
-        """As `ClusterCall.fetch`; until `taken`, the call is repeated if its worker leaves."""
+        """Fetch as `ClusterCall.fetch`; until `taken`, repeat the call if its worker leaves."""
         self._open.add(call)
         call.fetch(notify)
 
@@ -262,9 +262,9 @@ class PartitionedRows:
         call.release()
 
     def scores(self, split: Split) -> Scores:
-        """Return the constants by which all partitions' held-out rows score a model.
+        """Return the constants that convert sums over all partitions' held-out rows into scores.
 
-        Raises ValueError if no row is held out, or none is left to train on.
+        Raises ValueError if no row is held out, or no row is left to train on.
         """
         (moments,) = self.reduced(added, held_out_moments, split, numbered=True)
         n_rows, weight, total = moments
@@ -279,12 +279,12 @@ class PartitionedRows:
         return Scores(n_rows, weight, spread, not self.facts[0].labels.size)
 
     def moments(self, fit_intercept: bool) -> WeightedMeans:
-        """Return the rows' weight, and the means of X and y: zeros without an intercept."""
+        """Return the rows' total weight, and the means of X and y; zeros without an intercept."""
         (sums,) = self.reduced(added, sums_of_block, blocks=True)
         return moments_of(sums, self.n_features, fit_intercept)
 
     def condensed(self, fit_intercept: bool) -> CompressedRows:
-        """Return few rows that are equivalent to all partitions' in least squares."""
+        """Return few rows that are equivalent to the rows of all partitions in least squares."""
         moments = self.moments(fit_intercept)
         triangle = self.reduced(united, triangle_of_block, moments, blocks=True)
         return condensed_from(united(triangle), moments)
@@ -300,7 +300,7 @@ class PartitionedRows:
     ) -> Any:
         """Call a function of every partition's problem; combine by owner, then in the client.
 
-        combine : makes one result of any number of results
+        combine : function that makes one result from any number of results
         of : cached results that replace the problems
         blocks : whether the partitions' blocks replace their problems
         numbered : whether the function receives the partition's number after the part
@@ -318,7 +318,7 @@ class PartitionedRows:
 
     @property
     def _passes_are_long(self) -> bool:
-        """Whether a pass takes longer than a task."""
+        """Return whether a pass takes longer than a task."""
         values = sum(fact.nnz for fact in self.facts)
         return values > LONG_VALUES * sum(self.workers_present().values())
 
@@ -345,7 +345,7 @@ class PartitionedRows:
         parts: Sequence[Any],
         numbered: bool = False,
     ) -> list[ClusterCall]:
-        """Return one call for each thread that has partitions, in their order."""
+        """Return one call for each thread that has partitions, in the order of the partitions."""
         present, calls = self.workers_present(), []
         for address, own in self.owners.partitions().items():
             for few in np.array_split(own, min(len(own), present.get(address, 1))):
@@ -355,7 +355,7 @@ class PartitionedRows:
         return calls
 
     def whole(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Have the worker that has most rows call a function of all blocks; return its result.
+        """Call a function of all blocks on the worker that has most rows; return its result.
 
         Raises ValueError if the rows need more than half of that worker's memory.
         """
@@ -375,10 +375,10 @@ class PartitionedRows:
         return found
 
     def results(self, calls: Sequence[ClusterCall]) -> list[Any]:
-        """Wait for the results of all calls, as long as there are workers, and return them.
+        """Wait for the results of all calls, as long as the cluster has workers, and return them.
 
         Raises the ValueError, TypeError or MemoryError of a task that refused its input;
-        RuntimeError if the cluster has given a task up, a loader raised, or no workers are left.
+        RuntimeError if the cluster has given up a task, a loader raised, or no workers are left.
         """
         done: Queue[tuple[ClusterCall, Fetched]] = Queue()
         for call in calls:
@@ -390,7 +390,7 @@ class PartitionedRows:
             except Empty:
                 self.workers_present()
                 continue
-            # any other result is that of an earlier attempt: the call has been made again
+            # any other result is from an earlier attempt: the call has been made again
             if call.fetched is fetched:
                 waiting.discard(call)
                 self.taken(call)
@@ -409,7 +409,7 @@ class PartitionedRows:
         self._asked = now
         present = threads_of(self.client)
         if not present:
-            # workers may be restarting: go on with the last known ones until the limit
+            # workers may be restarting: go on with the last known workers until the limit
             self._missing_since = self._missing_since or now
             if now - self._missing_since > WITHOUT_WORKERS_SECONDS:
                 raise RuntimeError(
@@ -451,9 +451,9 @@ def applied(
     numbers: Sequence[int] | None,
     *parts: Any,
 ) -> Any:
-    """On a worker, apply steps in order to several parts; combine the results, or list them.
+    """On a worker, apply `steps` in order to several parts; return the combined or all results.
 
-    parts : or one list, the result of an earlier call
+    parts : the parts, or one list, which is the result of an earlier call
     """
     if len(parts) == 1 and isinstance(parts[0], list):
         (parts,) = parts
@@ -477,8 +477,8 @@ def added(*parts: Sequence[Any]) -> list[Any]:
 def result_of(fetched: Fetched) -> Any:
     """Return the result of a call.
 
-    Raises the call's ValueError, TypeError or MemoryError; RuntimeError if the cluster has given it
-    up.
+    Raises the ValueError, TypeError or MemoryError of the call; RuntimeError if the cluster has
+    given up the call.
     """
     try:
         return fetched.result()

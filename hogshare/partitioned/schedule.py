@@ -1,8 +1,8 @@
-"""The assignment of rows to lanes and rounds of an epoch.
+"""The assignment of rows to the lanes and rounds of an epoch.
 
-A lane is a thread of a worker, or, if fewer quanta than workers may be in progress, several workers
-one after another. In each round every lane takes one quantum: some of its worker's rows. All lanes
-begin a round at the same model.
+A lane is one thread of a worker. If fewer quanta than workers may be in progress, a lane is several
+workers one after another. In each round every lane takes one quantum, which is some of the rows of
+one of its workers. All lanes begin a round at the same model.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-Span = tuple[int, int, int]  # a partition, its first row and the one after its last
+Span = tuple[int, int, int]  # a partition, its first row in the span, and the row after the last
 
 
 class Share(NamedTuple):
     """One lane's rows of a worker's partitions.
 
-    number, n_lanes : the lane's number among the worker's lanes, and their number
+    number : number of the lane among the worker's lanes
+    n_lanes : number of the worker's lanes
     """
 
     address: str
@@ -32,7 +33,7 @@ Lane = list[Share]
 class Quantum(NamedTuple):
     """A lane's rows in a round, and the worker that has them.
 
-    spans : of the partitions, one after another; none is empty
+    spans : spans of the partitions, one after another; no span is empty
     """
 
     lane: int
@@ -41,15 +42,15 @@ class Quantum(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Rows of the quantum."""
+        """Number of rows of the quantum."""
         return sum(last - first for _, first, last in self.spans)
 
 
 def lanes_of(partitions: dict[str, list[int]], threads: dict[str, int], most: int) -> list[Lane]:
     """Return each lane's rows: all rows of some workers, or some rows of one worker.
 
-    partitions : of each worker, in the order of this epoch
-    threads : of each worker; 1 if missing
+    partitions : partitions of each worker, in this epoch's order
+    threads : number of threads of each worker; 1 if missing
     most : the most lanes
     """
     addresses = sorted(partitions)
@@ -71,11 +72,11 @@ def rounds_of(
 ) -> list[list[Quantum]]:
     """Return the quanta of each round of an epoch; each row is in exactly one of them.
 
-    sizes : rows of each partition
+    sizes : number of rows of each partition
     per_worker : number of rounds in which a lane covers its rows of a worker
-    is_mixed : whether a quantum takes some rows of each of a worker's partitions, and a lane visits
-        its workers again and again; otherwise it takes one partition after another, and all of one
-        worker's before the next worker's
+    is_mixed : whether a quantum takes some rows of each partition of a worker, and a lane visits
+        its workers repeatedly. Otherwise a quantum takes rows of one partition after another, and a
+        lane finishes one worker before the next
     """
     rounds: list[list[Quantum]] = []
     for number, lane in enumerate(lanes):

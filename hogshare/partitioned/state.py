@@ -4,13 +4,15 @@
 
     state -- every lane: a quantum from its model --> pushes -- fold --> the next state
 
-A round's pushes begin at one model. They are folded in the order of their lanes, with the weights
-of the exchange (`lane_folds`), which determine how much of several workers' changes may be added.
-So the next state is a function of the state and the pushes alone: any task that has them computes
-the same bits, and a lost state is computed again. The state travels with the tasks and is never
-written.
+All pushes (results of lanes) of a round begin at the same model. They are folded in the order of
+their lanes, with the exchange's weights (`lane_folds`), which determine how much of several
+workers' changes may be added. So the next state is a function of only the state and the pushes: any
+task that has them computes the same bits, and a lost state is computed again.
 
-Time, for the schedules of step sizes, is the number of rows that the model has taken.
+Writers: nothing writes a state after it is made. Readers: the tasks, with which it travels, and the
+client. Freeing: `descent` releases old states.
+
+Time, for the schedules of step sizes, is the number of rows that the model has passed.
 """
 
 from __future__ import annotations
@@ -30,23 +32,24 @@ from hogshare.problems.model import Model
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize, optimal_start
 
-SPARSE_INTERCEPT = 0.01  # of the features' step, as in scikit-learn
-FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as scikit-learn's
-# Share of a loss's curvature bound that is typical, for losses that are flat or straight in places:
-# with the full bound changes would count for less than they could (docs/exchange.md).
+SPARSE_INTERCEPT = 0.01  # the intercept's step as a share of the features', as in scikit-learn
+FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as in scikit-learn
+# Typical share of a loss's curvature bound, for losses that are flat or straight in places: with
+# the full bound changes would count for less than they could (docs/exchange.md).
 TYPICAL = {"log_loss": 0.25, "multinomial": 0.25, "hinge": 0.25, "perceptron": 0.25}
-CURVATURES = 8  # quanta that report the curvature of their rows, a vector of the model's length
+CURVATURES = 8  # quanta that report their rows' curvature, a vector of the model's length
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """scikit-learn's criterion, class by class: mean loss plus penalty must go on falling by `tol`.
+    """scikit-learn's criterion for each class: mean loss plus penalty must go on falling by `tol`.
 
-    With held-out rows their score must rise instead: the values are then minus the scores.
+    With held-out rows the score of these rows must rise instead: the values are then minus the
+    scores.
 
-    best, in_vain : of each class, its best value, and the number of epochs in a row that were not
-        below the best value by `tol`
-    active : which classes still learn; the coefficients of the others no longer change
+    best : for each class, its best value
+    in_vain : for each class, the number of epochs in a row without a value below the best by `tol`
+    active : which classes still learn; the coefficients of the other classes no longer change
     """
 
     step: StepSize
@@ -70,7 +73,7 @@ class Criterion:
 
     @property
     def is_met(self) -> bool:
-        """Whether no class is still learning."""
+        """Return whether no class is still learning."""
         return not self.active.any()
 
     def after(self, values: np.ndarray) -> Criterion:
@@ -92,7 +95,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Average:
-    """The mean of all iterates, by quanta, from `begins` rows on; 0: never."""
+    """The mean of all iterates, from quantum to quantum, after `begins` rows; 0: no mean."""
 
     begins: int
     rows: int = 0
@@ -100,11 +103,11 @@ class Average:
     intercept: Any = 0.0
 
     def wants(self, t: float) -> bool:
-        """Return whether a quantum that begins at time `t` counts."""
+        """Return whether the mean includes a quantum that begins at time `t`."""
         return bool(self.begins) and t >= self.begins
 
     def with_push(self, copy: Model, rows: int) -> Average:
-        """Return the mean with a quantum's iterates included."""
+        """Return the mean after including the iterates of a quantum."""
         total = self.rows + rows
         part = rows / total
         return replace(
@@ -133,9 +136,9 @@ class WorkerTally:
 class DescentTerms:
     """The constants of a descent.
 
-    n_rows : of all partitions
-    weighing : without a curvature yet
-    scores : for held-out rows; None: no rows are held out
+    n_rows : number of rows of all partitions
+    weighing : weighing of changes, without a curvature yet
+    scores : scores of held-out rows; None: no rows are held out
     """
 
     meaning: Meaning
@@ -148,14 +151,16 @@ class DescentTerms:
 class DescentState:
     """The progress of a descent.
 
-    rows, trained, losses : in the current epoch: rows done, rows for which a step was taken, and
-        the sums of their losses before it
+    rows : number of rows done in the current epoch
+    trained : number of these rows for which a step was taken
+    losses : sum of these rows' losses, each before its step
     value : mean loss plus penalty of each class, after the last epoch
-    mean_losses : the same without the penalty
-    curvature, curvatures : mean of the reported curvatures, and their number
+    mean_losses : mean loss of each class, without the penalty
+    curvature : mean of the reported curvatures
+    curvatures : number of the reported curvatures
     absurd : by partition, whether its last quantum found the model finite but useless
-    staleness : entry k counts the pushes that were folded after k others of their round
-    tallies : by address
+    staleness : entry k counts the pushes that were folded after k other pushes of their round
+    tallies : tallies of the workers, by address
     """
 
     model: Model
@@ -175,7 +180,7 @@ class DescentState:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the criterion is met."""
+        """Return whether the criterion is met."""
         return self.criterion.is_met
 
 
@@ -210,7 +215,7 @@ def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> Desc
 
 
 def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
-    """Return the state with a push's rows and losses included."""
+    """Return the state after including a push's rows and losses."""
     tally = state.tallies.get(push.address, WorkerTally()) + WorkerTally(
         1, push.n_rows, push.seconds
     )
@@ -236,7 +241,7 @@ def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
 def _with_change(
     state: DescentState, terms: DescentTerms, base: Model, push: Push, rows: int, live: int
 ) -> DescentState:
-    """Return the state with a push's change of the model, one of `live` changes of its round."""
+    """Return the state with a push's change of the model; its round has `live` changes."""
     criterion, into, copy = state.criterion, state.model, push.model
     assert copy is not None
     if live == 1:  # take the copy's bits: to add its change to the base would round them
@@ -256,7 +261,7 @@ def _with_change(
 def _weighed(
     state: DescentState, terms: DescentTerms, base: Model, copy: Model, rows: int, live: int
 ) -> Model:
-    """Fold as much of a copy's change as may be added to the others of its round."""
+    """Fold as much of a copy's change as may be added to the other changes of its round."""
     typical = TYPICAL.get(terms.meaning.loss, 1.0)
     weighing = replace(terms.weighing, curvature=typical * np.asarray(state.curvature))
     eta = eta_at(state.criterion.step, terms.meaning, base.t + 0.5 * rows)
@@ -282,7 +287,7 @@ def _penalties(model: Model, weighing: Weighing) -> np.ndarray:
 
 
 def weighing_of(meaning: Meaning, is_sparse: bool) -> Weighing:
-    """Return the weighing for a problem; the first pushes bring its curvatures."""
+    """Return the weighing for a problem; its curvatures come with the first pushes."""
     ratio = effective_l1_ratio(meaning.penalty, meaning.l1_ratio)
     alpha = 0.0 if meaning.penalty is None else meaning.alpha
     decay = SPARSE_INTERCEPT if is_sparse else 1.0
@@ -291,7 +296,7 @@ def weighing_of(meaning: Meaning, is_sparse: bool) -> Weighing:
 
 
 def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
-    """Return the step size at a time."""
+    """Return the step size at time `t`."""
     alpha = meaning.alpha
     init = 0.0
     if step.kind == "optimal":
@@ -301,5 +306,5 @@ def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
 
 
 def constant(step: StepSize) -> StepSize:
-    """Return a quantum's step size: between two epochs an adaptive step does not change."""
+    """Return a quantum's step size, which is constant: adaptive steps change between epochs."""
     return replace(step, kind="constant") if step.kind == "adaptive" else step
