@@ -25,13 +25,13 @@ DEPTH = 32  # largest depth of nested lists and mappings in a header
 def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive; after an error an existing file is unchanged.
 
-    The header is data for JSON, with ``format`` and ``format_version``, which `read` checks; arrays
-    are of numbers, booleans or strings.
+    The header is data for JSON, with ``format`` and ``format_version``, which `read` checks. Arrays
+    must contain numbers, booleans or strings.
 
     Raises
     ------
     ValueError
-        If the header is no data for JSON, or longer than `read` allows, or an array contains
+        If the header is not data for JSON, or is longer than `read` allows, or an array contains
         objects.
     OSError
         If the file cannot be written (a full disk, no permission).

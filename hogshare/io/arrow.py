@@ -15,7 +15,7 @@ from hogshare.io.sources import Source
 from hogshare.io.table_parts import Cells, NotEncoded, Part, dates
 from hogshare.system import extras
 
-ROWS = 1 << 16  # of a part
+ROWS = 1 << 16  # number of rows of a part
 
 
 def library() -> Any:
@@ -93,7 +93,7 @@ class ArrowTable:
         wanted = [*columns, *([] if label is None else [label])]
         try:
             if self._is_parquet:
-                # no threads for decoding, which takes little of the time
+                # no threads: decoding takes little of the time
                 names = [self._schema.names[k] for k in wanted]
                 yield from self._file.iter_batches(ROWS, columns=names, use_threads=False)
             else:

@@ -25,17 +25,18 @@ from hogshare.io.sources import Source
 from hogshare.io.table_parts import Cells, NotEncoded, Part, as_numbers, as_text, missing
 from hogshare.system import memory
 
-SPARE = 4  # ``1 / SPARE`` of the free memory is left to the fit
+SPARE = 4  # ``1 / SPARE`` of the free memory is reserved for the fit
 
 
 @dataclass(frozen=True)
 class Assembled:
     """Encoded rows to fit, and how they were obtained.
 
-    rows : with an encoded X
-    learner : with the fitted encoder
-    unlabelled, incomplete : number of rows left out because a label, or another value, is missing
-    on_disk : bytes of the rows, if they are in a temporary file; else 0
+    rows : the rows, with an encoded X
+    learner : the `Learner` with the fitted encoder
+    unlabelled : number of rows left out because their label is missing
+    incomplete : number of rows left out because another value is missing
+    on_disk : number of bytes of the rows, if they are in a temporary file; else 0
     strange : names that occur only in later lines of JSON, with the line of each
     """
 
@@ -165,7 +166,7 @@ def _place_for(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple
         )
     # an unnamed file disappears with the process, however that ends
     with tempfile.TemporaryFile(prefix="hogshare-") as file:
-        os.posix_fallocate(file.fileno(), 0, nbytes)  # or a full disk would end the process
+        os.posix_fallocate(file.fileno(), 0, nbytes)  # otherwise a full disk would end the process
         return np.memmap(file, dtype, "w+", shape=shape), nbytes
 
 
@@ -183,7 +184,7 @@ class LabelParts:
         Raises
         ------
         NotEncoded
-            If a label is no number although earlier ones are, or is not finite.
+            If a label is not a number although earlier labels are, or is not finite.
         """
         cells = part.labels
         if cells is None or not len(cells):
@@ -217,7 +218,7 @@ class LabelParts:
 
 
 def parts(source: Source, wanted: Wanted, encoder: TableEncoder, tally: Tally) -> Iterator[Rows]:
-    """Iterate over rows to predict, encoded as soon as each part arrives; labels are compared."""
+    """Yield rows to predict, encoded as soon as each part arrives; labels are only compared."""
     table = table_of(source, wanted, now=True)
     tally.places = table.choice.columns
     for part in table.parts():

@@ -21,7 +21,8 @@ def read(source: Source, wanted: Wanted) -> Rows:
     Raises
     ------
     ValueError
-        If the file is malformed or cut off, or has a count below 0; it names file and line.
+        If the file is malformed or cut off, or has a count below 0; the message names file and
+        line.
     MemoryError
         If the rows need more memory than is free.
     """

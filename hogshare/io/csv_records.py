@@ -35,7 +35,7 @@ def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, It
     Raises
     ------
     ValueError
-        If there are no records; and as `whole`.
+        If there are no records, or for the reasons of `whole`.
     """
     blocks = source.lines(now)
     first = next(blocks, None)
@@ -55,12 +55,12 @@ def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, It
 
 
 def whole(blocks: Iterator[Lines], marks: str) -> Iterator[Lines]:
-    """Return the text in blocks that end with a record; the first has two records if possible.
+    """Yield the text in blocks that end with a record; the first has two records if possible.
 
     Raises
     ------
     ValueError
-        If a quote is never closed, or it is no text; it names the line.
+        If a quote is never closed, or the bytes are not text; the message names the line.
     """
     pending: Lines | None = None  # text of the last blocks that no record has ended yet
     begun = False
@@ -103,7 +103,7 @@ def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
     Raises
     ------
     ValueError
-        If a record is no UTF-8, or a line ends in the middle of it; it names the line.
+        If a record is not UTF-8, or a line ends in the middle of it; the message names the line.
     """
     for number, record in records(lines, mark):
         try:
@@ -115,14 +115,14 @@ def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
 def table(lines: Lines, mark: str, width: int) -> list[list[str]] | None:
     """Return the cells of all records, parsed at once; None if `cells` must find an error.
 
-    The delimiter must be one character, and every record have `width` cells.
+    The delimiter must be one character, and every record must have `width` cells.
     """
     try:
         text = io.StringIO(lines.text.decode(), newline="")
         found = list(csv.reader(text, delimiter=mark, skipinitialspace=True))
     except (UnicodeDecodeError, csv.Error):
         return None
-    # as in `records`, an empty line is no record, nor is a line of tabs alone
+    # as in `records`, neither an empty line nor a line of tabs alone is a record
     if mark == "\t":
         found = [row for row in found if any(row)]
     else:
@@ -165,7 +165,7 @@ def has_quotes_after_blanks(text: bytes, mark: str) -> bool:
 def delimiter_of(lines: Lines) -> str:
     """Infer the delimiter from the first records, which must all have the same number of cells."""
     begun = itertools.islice(records(lines, "".join(DELIMITERS)), FIRST)
-    # without any record, because a stray quote is taken for an open one, use lines
+    # if a stray quote counts as an open one, no record ends: use lines instead
     found = [record for _, record in begun] or lines.text.splitlines()[:FIRST]
     bare = [_QUOTED.sub(b'""', record).strip(b"\r\n") for record in found]
     counts = {mark: [record.count(mark.encode()) for record in bare] for mark in DELIMITERS}
@@ -179,15 +179,15 @@ def delimiter_of(lines: Lines) -> str:
 
 
 def is_of_colons(head: bytes, done: bool) -> bool | None:
-    """Whether the first line is three or four cells with `::` between them, as in MovieLens.
+    """Whether the first line is three or four cells separated by `::`, as in MovieLens.
 
-    None if these first bytes are not `done`, and the line continues after them.
+    None if the line continues after these first bytes, and they are not all bytes (`done`).
     """
     return OF_COLONS.match(head) is not None if done or b"\n" in head else None
 
 
 def has_colons(record: bytes, cells: list[str]) -> bool:
-    """Whether `::` is the delimiter; ids may contain it too, in a line with another delimiter."""
+    """Whether `::` is the delimiter: a line with another delimiter may have it within ids."""
     parts = record.split(COLONS)
     if len(parts) < 2:
         return False
@@ -227,8 +227,8 @@ def _end_of_records(text: bytes, marks: str) -> int:
 def _is_one_a_line(text: bytes, marks: str) -> bool:
     """Whether all quotes are closed within their lines, as far as counts can show it.
 
-    They are if every second quote is at the beginning of a cell, and its line does not end before
-    the next quote.
+    Quotes are closed if every second quote is at the beginning of a cell, and its line does not end
+    before the next quote.
     """
     if b'"' not in text:
         return True
@@ -241,7 +241,7 @@ def _is_one_a_line(text: bytes, marks: str) -> bool:
 
 
 def _is_open(line: str, marks: str, inside: bool) -> bool:
-    """Whether a line ends inside quotes; `inside` says whether it begins so."""
+    """Whether a line ends inside quotes; `inside` says whether it begins inside quotes."""
     place = 0
     while True:
         if not inside:

@@ -1,9 +1,10 @@
 """CSV and similar text: one row per line, cells separated by a delimiter, with or without names.
 
 NumPy's parser reads blocks of records whose cells are numbers, except for text labels and unwanted
-columns. Blocks that it refuses are parsed again by Python's ``csv``, which knows the line and the
-column, and also accepts blanks around quotes and lines of blanks. Nothing is filled in: a missing
-cell is an error, and so is text. The first row decides whether labels are numbers or text.
+columns. Blocks that it refuses are parsed again by Python's ``csv``. This parser reports the line
+and the column of an error, and also accepts blanks around quotes and lines of blanks. Nothing is
+filled in: a missing cell is an error, and so is text. The first row decides whether labels are
+numbers or text.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # first characters of intended
 
 
 class NotCSV(ValueError):
-    """Lines differ in their number of cells; `is_other` if cells are those of LIBSVM text."""
+    """Lines differ in their number of cells; `is_other` if the cells resemble LIBSVM text."""
 
     is_other = False
 
@@ -99,12 +100,12 @@ class CsvTable:
         self._kinds = ["f" if k in {*columns, label} else "O" for k in range(self.width)]
         if label is not None:  # the first row decides the kind of labels
             row = sample if named else cells
-            # labels that are compared are read as text, of which none is refused
+            # labels to compare are read as text, since no text is refused
             self._kinds[label] = "f" if is_number(row[label]) and not wanted.compared else "O"
         if named:
             _, head = next(csv_records.records(first, self.delimiter))
             first = first.after(first.text.index(head) + len(head))
-        self._first = first  # without the line of names
+        self._first = first  # drop the line of names
 
     def __iter__(self) -> Iterator[Block]:
         for lines in itertools.chain([self._first], self._blocks):
@@ -211,7 +212,7 @@ class CsvTable:
         return f"{self.name}, line {number}"
 
     def _parsed(self, lines: Lines) -> Block:
-        """Parse rows and labels by NumPy; a ValueError names no place."""
+        """Parse rows and labels with NumPy; a ValueError does not name a place."""
         mark = None if self.delimiter == BLANKS else self.delimiter
         settings: dict[str, Any] = {"delimiter": mark, "comments": None}
         if b'"' in lines.text:
@@ -331,14 +332,14 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, but yield each part as soon as it arrives; nothing for a text without rows."""
+    """Yield the rows of `read` in parts, as soon as they arrive; nothing if there are no rows."""
     table = CsvTable(source, wanted, now=True)
     for X, y in table:
         yield Rows(X, y, table)
 
 
 def labels_at(column: str | int, name: str) -> Choose:
-    """Return a function that chooses all columns, with one, by name or by place from 0, as labels.
+    """Return a function that chooses all columns, with `column` (name or place from 0) as labels.
 
     Raises
     ------
@@ -368,7 +369,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _has_names(first: list[str], second: list[str]) -> bool:
-    """Whether the first line has names: no cell is a number, or text is above a number."""
+    """Whether the first line has names: it has no number, or a text above a number."""
     said = [cell for cell in first if cell.lower() not in MISSING]
     # an index column may have no name; a gap between other cells is a missing value
     begun = itertools.dropwhile(lambda cell: not cell, first)
@@ -390,9 +391,9 @@ def pointed(cell: str, mark: str | None) -> str:
 
 
 def _recurs(first: list[str], later: list[list[str]]) -> bool:
-    """Whether the first line of a table of text is a row: its cells recur in others, or in itself.
+    """Whether a text table's first line is a row: a cell recurs in its column or in the line.
 
-    Names of columns differ from each other, and from the columns' contents.
+    Names of columns, in contrast, differ from each other and from the columns' contents.
     """
     said = [cell for cell in first if cell.lower() not in MISSING]
     columns = zip(*later, strict=False)

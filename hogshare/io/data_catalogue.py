@@ -1,8 +1,8 @@
 """Data sets by name: their sources, and their preparation for a linear model.
 
 There are three sources: sets that come with scikit-learn, sets that scikit-learn downloads, and
-local files in a folder. Each name has one small function from the folder (or None) to rows and
-labels.
+local files in a folder. Each name has one small function, which takes the folder (or None) and
+returns rows and labels.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def bundled(loader: str, _: Path | None) -> Rows:
 
 
 def digits(_: Path | None) -> Rows:
-    """The digits 0 to 4 against 5 to 9."""
+    """Load the digits 0 to 4 against 5 to 9."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -56,7 +56,7 @@ def digits(_: Path | None) -> Rows:
 
 
 def rcv1(_: Path | None) -> Rows:
-    """Topic CCAT against all others, on the 23,149 training documents."""
+    """Load topic CCAT against all others, for the 23,149 training documents."""
     from sklearn.datasets import fetch_rcv1
 
     bunch = fetch_rcv1(subset="train")
@@ -65,7 +65,7 @@ def rcv1(_: Path | None) -> Rows:
 
 
 def covtype(_: Path | None) -> Rows:
-    """Class 2 against all others, standardized."""
+    """Load class 2 against all others, standardized."""
     from sklearn.datasets import fetch_covtype
 
     X, y = fetch_covtype(return_X_y=True)
@@ -73,7 +73,7 @@ def covtype(_: Path | None) -> Rows:
 
 
 def newsgroups(_: Path | None) -> Rows:
-    """Twenty classes, tf-idf."""
+    """Load twenty classes of documents, as tf-idf."""
     from sklearn.datasets import fetch_20newsgroups_vectorized
 
     X, y = fetch_20newsgroups_vectorized(subset="train", return_X_y=True)
@@ -97,19 +97,19 @@ def find(folder: Path | None, stem: str) -> Path:
 
 
 def libsvm(stem: str, n_features: int, folder: Path | None) -> Rows:
-    """LIBSVM text without changes; in all named sets indices begin at 1."""
+    """Load LIBSVM text without changes; in all named sets indices begin at 1."""
     return read_libsvm(find(folder, stem), n_features, zero_based=False)
 
 
 def table(stem: str, folder: Path | None) -> np.ndarray:
-    """A table of numbers, one row per line."""
+    """Load a table of numbers, one row per line."""
     with Source(find(folder, stem)) as source:
         X: np.ndarray = read(source, Wanted(kind="csv", header=False, delimiter=",")).X
     return X
 
 
 def tf_idf(stem: str, reference: str, folder: Path | None) -> Rows:
-    """Word counts as tf-idf with rows of norm one, shuffled; idf from the reference's rows."""
+    """Load word counts as shuffled tf-idf rows of norm one; idf is from the reference's rows."""
     counts, y = read_npz(find(folder, f"{stem}.npz"))
     ground = counts if stem == reference else read_npz(find(folder, f"{reference}.npz"))[0]
     if y is None:
@@ -125,26 +125,26 @@ def tf_idf(stem: str, reference: str, folder: Path | None) -> Rows:
 
 
 def covtype_20k(folder: Path | None) -> Rows:
-    """A sample of Covertype, class 2 against all others, standardized and shuffled."""
+    """Load a sample of Covertype, class 2 against all others, standardized and shuffled."""
     rows = table("covtype.20k.data", folder)
     rows = rows[np.random.default_rng(0).permutation(len(rows))]
     return standardised(rows[:, :-1]), (rows[:, -1] == 2).astype(np.int64)
 
 
 def cal_housing(folder: Path | None) -> Rows:
-    """Median house value in units of 100,000 dollars, columns standardized."""
+    """Load median house values in units of 100,000 dollars, with standardized columns."""
     rows = table("cal_housing.data", folder)
     return standardised(rows[:, :-1]), rows[:, -1] / 100_000.0
 
 
 def mnist(stem: str, folder: Path | None) -> Rows:
-    """The digit 0 against all others, pixels from 0 to 1."""
+    """Load the digit 0 against all others, with pixels from 0 to 1."""
     X, digit = mnist_digits(stem, folder)
     return X, (digit == 0).astype(np.int64)
 
 
 def mnist_digits(stem: str, folder: Path | None) -> Rows:
-    """All ten digits, pixels from 0 to 1."""
+    """Load all ten digits, with pixels from 0 to 1."""
     base = folder / "mnist" if folder is not None and (folder / "mnist").is_dir() else folder
     images = idx(find(base, f"{stem}-images-idx3-ubyte"))
     labels = idx(find(base, f"{stem}-labels-idx1-ubyte"))

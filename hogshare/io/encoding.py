@@ -37,7 +37,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode tables with text and missing values as rows of numbers.
 
     This is the encoding of ``hogshare fit`` for the columns of a file. Numbers are unchanged, and
-    missing ones become the column's mean. Text becomes one column of 0 and 1 for each different
+    missing numbers become the column's mean. Text becomes one column of 0 and 1 for each different
     text, and one for missing values if there were any. A column in which every text is a number,
     ``true`` or ``false`` counts as numbers. Dates, ids and free text are refused, with the column's
     name.
@@ -278,7 +278,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return values, lack
 
     def _codes(self, k: int, cells: table_parts.Cells, part: Part, tally: Tally) -> np.ndarray:
-        """Return the places of texts among the column's categories; -1 for others."""
+        """Return the place of each text among the column's categories; -1 if it is none of them."""
         known = {text: place for place, text in enumerate(self.categories_[k])}
         texts = table_parts.as_text(cells)
         codes = np.fromiter((known.get(text, -1) for text in texts), np.int64, len(texts))
@@ -352,7 +352,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 class Learner:
-    """Fits an encoder part by part: `add` each of them, then `settle`."""
+    """Fits an encoder part by part: call `add` with each part, then `settle`."""
 
     def __init__(
         self, encoder: TableEncoder, names: Sequence[str] | None, places: Sequence[int]
@@ -397,7 +397,7 @@ class Learner:
         encoder.scales_ = None
         if encoder.scale:
             spread = np.array([p.deviation for p in self.profiles])
-            # the deviation of a constant column is rounding error
+            # the deviation of a constant column is only a rounding error
             least = 1e-12 * np.abs(encoder.means_)
             encoder.scales_ = np.where(numbers & (spread > least), spread, 1.0)
         made = encoder.n_features_out_

@@ -1,7 +1,7 @@
 """Files that are not rows, recognized by their first bytes, with advice for the message.
 
-They include models and data of other programs, which would otherwise be refused as strange text, or
-misread as rows.
+They include other programs' models and data. Without these checks such files would be refused as
+strange text, or misread as rows.
 """
 
 from __future__ import annotations
@@ -96,10 +96,11 @@ def model(head: bytes) -> str:
 
 
 def is_vowpal(head: bytes) -> bool:
-    """Whether all complete lines are text of Vowpal Wabbit, and not cells with bars between them.
+    """Whether all complete lines are Vowpal Wabbit's text, and not cells separated by bars.
 
-    They are if the text after bars is words separated by blanks, of which at least one has a
-    number; or if every bar is directly before a name, and not directly after anything.
+    They are its text in two cases: (1) the text after bars is words separated by blanks, and at
+    least one word has a number; (2) every bar is directly before a name, and not directly after
+    anything.
     """
     *lines, _ = head.split(b"\n") if b"\n" in head else (head, b"")
     lines = list(filter(bytes.strip, lines))

@@ -1,7 +1,7 @@
 """One-dimensional arrays that grow in place, without a list of parts that is copied at the end.
 
-Python's `array` grows by a sixteenth, and moves its pages instead of copying them if the system
-can, so rows that are read in parts never take twice their memory.
+Python's `array` grows by a sixteenth. If the system can, it moves the array's pages instead of
+copying them. Rows that are read in parts therefore never take twice their memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Growing:
-    """A growing array of floats or of signed integers."""
+    """A growing array of floats or signed integers."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
@@ -29,7 +29,7 @@ class Growing:
             self._array.frombytes(part.view(np.uint8).data)
 
     def taken(self) -> np.ndarray:
-        """Return all numbers without a copy; no more can be added."""
+        """Return all numbers without a copy; after that no number can be added."""
         if not self._array:
             return np.empty(0, self.dtype)
         return np.frombuffer(self._array, self.dtype)

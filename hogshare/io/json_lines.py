@@ -16,13 +16,13 @@ from hogshare.io.table_parts import NotEncoded, Part
 class JsonTable:
     """The columns of JSON lines (`hogshare.io.rows.Table`).
 
-    They are the keys in the first block of lines, about a megabyte, and those in `wanted.names`. A
-    key that occurs only later is ignored; `strange` records it with its line.
+    The columns are the keys in the first block of lines, about a megabyte, and the names in
+    `wanted.names`. A key that occurs only later is ignored; `strange` records it with its line.
 
     Raises
     ------
     ValueError
-        If a line is no object; it names the line.
+        If a line is not an object; the message names the line.
     """
 
     delimiter = ""

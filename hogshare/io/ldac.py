@@ -1,7 +1,7 @@
 """LDA-C, the corpora of Blei's programs: one document per line, ``N term:count ...``.
 
-N is the number of pairs, and terms are counted from 0. It is parsed as LIBSVM text, of which it
-differs only in N, which is no label.
+N is the number of pairs, and terms are counted from 0. The text is parsed as LIBSVM text. It
+differs from LIBSVM text only in that N is not a label.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, but yield each part as soon as it arrives, if the number of terms is given."""
+    """Yield what `read` returns, in parts as they arrive if the number of terms is given."""
     with _in_words():
         yield from map(_unlabelled, libsvm.iterate(source, _counted(wanted)))
 

@@ -1,8 +1,8 @@
 """LIBSVM text (``label index:value ...``): rows, labels, and the base of its indices.
 
-scikit-learn parses it, a few megabytes at a time. This module adds support for indices in any
-order, a check for files that are cut off, the number of a malformed line, and a decision whether
-indices begin at 0 or at 1, which the text does not say.
+scikit-learn parses it, a few megabytes at a time. This module adds (1) support for indices in any
+order, (2) a check for files that are cut off, (3) the number of a malformed line, and (4) a
+decision whether indices begin at 0 or at 1. The text itself does not say this.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LARGEST_INDEX = 2**31 - 1  # of scikit-learn's parser
 
 
 class NotLibsvm(ValueError):
-    """A line is no LIBSVM text; `is_other` if no part of it resembles such text."""
+    """A line is not LIBSVM text; `is_other` if no part of it resembles such text."""
 
     is_other = False
 
@@ -43,7 +43,7 @@ class IndexZero(ValueError):
 
 
 class IndexBeyond(ValueError):
-    """There is an index without a column; `parts` are the arguments, to raise it again."""
+    """An index has no column; `parts` are the arguments, to raise the error again."""
 
     def __init__(self, place: str, index: int, n_features: int) -> None:
         super().__init__(
@@ -58,9 +58,9 @@ def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str
     An index 0 occurs only in files that begin at 0, and an index equal to the number of columns
     only in files that begin at 1. Otherwise both are possible, since column 0 may be empty; like
     scikit-learn's "auto", this function then chooses 1. The choice is *likely* if the smallest
-    index is 1, as in nearly all files that begin at 1: in a file that begins at 0 this happens only
-    if column 0 is empty and column 1 is not. If neither index occurs, nothing in the file supports
-    1, and the choice is *unsure*.
+    index is 1, as in nearly all files that begin at 1. (In a file that begins at 0 the smallest
+    index is 1 only if column 0 is empty and column 1 is not.) If neither 0 nor 1 occurs, nothing in
+    the file supports 1, and the choice is *unsure*.
     """
     if first == 0:
         return True, CERTAIN
@@ -90,7 +90,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, but yield each part as soon as it arrives, if `zero_based` is given."""
+    """Yield the rows of `read`, in parts as soon as they arrive if `zero_based` is given."""
     n_features = wanted.n_features
     if wanted.zero_based == "auto" or n_features is None:
         yield read(source, wanted)
@@ -107,12 +107,12 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
 class Gathered(NamedTuple):
     """Rows of a text, or of one of its sections, before the base of the indices is decided.
 
-    data, columns : of all rows, concatenated; columns are the text's indices, less 1 if
-        `zero_based` is False
-    lengths : of the rows
-    y : float64
+    data : values of all rows, concatenated
+    columns : columns of these values: the text's indices, less 1 if `zero_based` is False
+    lengths : number of values of each row
+    y : labels, float64
     some : whether there was any text
-    beyond : the error of an index that is too large if any index is 0
+    beyond : the error to raise for an index that is too large if an index 0 occurs
     """
 
     data: np.ndarray
@@ -124,7 +124,7 @@ class Gathered(NamedTuple):
 
 
 def gather(source: Source, wanted: Wanted) -> Gathered:
-    """Collect all rows of a text, or of a section of one; raise as `read`."""
+    """Collect all rows of a text, or of a section of a text; raise as `read`."""
     data, y, lengths = Growing(wanted.dtype), Growing(np.float64), Growing(np.int64)
     columns = Growing(np.int32)
     part = None
@@ -186,7 +186,7 @@ def _rows(
     """Return rows without values in columns from `n_features` on.
 
     parts : values, columns and row ends of a CSR matrix
-    base : whether indices begin at 0, how sure this is, and the smallest index
+    base : whether indices begin at 0, how certain this is, and the smallest index
     """
     data, columns, indptr = parts
     left_out = 0
@@ -216,7 +216,7 @@ def _check_columns(name: str, n_features: int, n_values: int) -> None:
 
 
 class _Part(NamedTuple):
-    """Rows of some lines; `beyond` is the error, so far, of an index too large if any is 0."""
+    """Rows of some lines; `beyond` is the error to raise if an index 0 occurs later, or None."""
 
     X: Any
     y: np.ndarray
@@ -265,7 +265,7 @@ def _check_counts(part: _Part) -> None:
 
 
 def _beyond(part: _Part, wanted: Wanted, known: IndexBeyond | None) -> IndexBeyond | None:
-    """Refuse an index without a column; return the error of one that is too large if any is 0."""
+    """Refuse an index without a column; return the error for one that has none if a 0 occurs."""
     limit = None if wanted.leave_out else wanted.n_features
     indices = part.X.indices
     most = int(indices.max()) if len(indices) else -1
@@ -284,8 +284,8 @@ def _parse(
 ) -> tuple[Any, np.ndarray]:
     """Parse rows and labels; indices are the text's, less one if `one_based`.
 
-    The parser needs increasing indices in each line. Other lines are rare: if it refuses a text,
-    the text is sorted and parsed once more, so all other texts cost nothing.
+    The parser needs increasing indices in each line. Lines with other indices are rare. If the
+    parser refuses a text, the text is sorted and parsed once more, so other texts take no longer.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -319,7 +319,7 @@ def _in_order(text: bytes) -> bytes:
         try:
             rising = sorted(words[features:], key=_index)
         except ValueError:
-            ordered.append(line)  # the parser refuses it later
+            ordered.append(line)  # the parser refuses this line later
             continue
         end = b"\n" if line.endswith(b"\n") else b""
         ordered.append(b" ".join([*words[:features], *rising]) + end)

@@ -16,7 +16,7 @@ from hogshare.io.sources import Source
 from hogshare.system import memory
 from hogshare.system.interrupts import errstate
 
-# arrays of SciPy's sparse formats, besides data and shape
+# arrays of SciPy's sparse formats, in addition to data and shape
 FORMS = {
     "csr": ("indices", "indptr"),
     "csc": ("indices", "indptr"),
@@ -51,9 +51,9 @@ def read(source: Source, wanted: Wanted) -> Rows:
 def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:
     """Read rows, and labels if there are any, from a ``.npz`` file.
 
-    Three kinds of content are known: arrays ``X`` and ``y``; the parts ``data``, ``indices``,
-    ``indptr`` and ``shape`` of a CSR matrix, with indices of any integer size, and ``y``; the
-    content of a file of :func:`scipy.sparse.save_npz`, without labels.
+    Three kinds of content are known: (1) arrays ``X`` and ``y``; (2) the parts ``data``,
+    ``indices``, ``indptr`` and ``shape`` of a CSR matrix, with indices of any integer size, and
+    ``y``; (3) the content of a file of :func:`scipy.sparse.save_npz`, without labels.
     """
     with Source(path) as source:
         return _npz(source, dtype)
@@ -119,14 +119,14 @@ def check_finite(path: str, X: Any) -> None:
 
 
 def _named(names: frozenset[str]) -> Iterable[str]:
-    """Select the arrays of an archive to read: those of a dense matrix, or of a sparse one."""
+    """Select the arrays of an archive to read: a dense matrix's, or a sparse matrix's."""
     if "X" in names:
         return names & {"X", "y"}
     return names & {"data", "shape", "format", "coords", "y", *itertools.chain(*FORMS.values())}
 
 
 def _form(path: str, name: np.ndarray) -> str:
-    """Return the name of a sparse format, if SciPy writes it."""
+    """Return the name of a sparse format; refuse a format that SciPy does not write."""
     found = name.item() if name.size == 1 else name.tolist()
     found = found.decode("ascii", "replace") if isinstance(found, bytes) else found
     if not isinstance(found, str) or found not in FORMS:
@@ -144,8 +144,8 @@ def converted(
 ) -> sparse.csr_array:
     """Convert the parts of a sparse matrix to a CSR matrix, after a check of the memory.
 
-    length : bytes of its file
-    what : for messages, which say that the file is not `what`
+    length : number of bytes of its file
+    what : description of the expected file; messages say that the file is not `what`
     """
     try:
         data = _numbers(path, parts["data"], dtype)

@@ -175,7 +175,7 @@ def _head(stream: Any) -> Head:
     stream.seek(np.lib.format.MAGIC_LEN)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:  # version 3 differs only in the encoding of field names, of which there are none
+    else:  # version 3 differs only in the encoding of field names, and these arrays have no fields
         shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     if any(n < 0 for n in shape):
         raise ValueError("its shape is negative")

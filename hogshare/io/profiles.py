@@ -1,8 +1,8 @@
 """Profiles of columns, learnt part by part: numbers or categories, and their statistics.
 
-A profile describes one column. It counts, sums and collects, so a file of any length takes one pass
-and little memory. It refuses contents that would be a poor column of a model: dates, ids, free
-text, and numbers in an unsupported notation.
+A profile describes one column. It stores only counts, sums and different texts, so a file of any
+length takes one pass and little memory. It refuses contents that would be a poor column of a model:
+dates, ids, free text, and numbers in an unsupported notation.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Place = Callable[[int], str]
 class Profile:
     """The description of a column, from the rows so far.
 
-    called : the column's name for messages
-    column : its name, or its number from 1
+    called : the column's name in messages
+    column : name of the column, or its number from 1
     most : largest number of categories
     """
 
@@ -60,7 +60,7 @@ class Profile:
         self.has_truths = False  # among numbers
         self.first_missing = self.first_text = ""  # places
         self.text = ""  # the first cell that is no number
-        # how often each cell occurs; None for numbers with many values
+        # number of occurrences of each cell; None for numbers with many values
         self.counts: Counter[str] | None = Counter()
         self._numbers = self._missing = 0
         self._mean = self._squares = 0.0  # the squares about the mean
@@ -99,7 +99,7 @@ class Profile:
             )
         if not len(values):
             return
-        with errstate(over="ignore", invalid="ignore"):  # for numbers near the largest
+        with errstate(over="ignore", invalid="ignore"):  # may overflow for numbers near the largest
             mean, before = float(values.mean()), self._numbers
             self._numbers += len(values)
             # means and squares of two parts are merged (Chan, Golub and LeVeque 1983)

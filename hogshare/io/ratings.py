@@ -1,7 +1,7 @@
 """Ratings in files: users, items and, if there are any, ratings.
 
 Ids are strings as written, so 7 and 07 differ; missing ids are refused. In a sparse matrix every
-stored entry is a rating, a stored zero too, and its ids are the row and column numbers of the file:
+stored entry is a rating, even a stored zero. Its ids are its row and column numbers in the file:
 from 1 in MatrixMarket, from 0 in ``.npz``.
 """
 
@@ -44,9 +44,9 @@ NAME = re.compile(
 )
 
 END = "s?([_ .-]?(id|name|idx|index|code|key|num|number))?"  # possible endings of such a name
-EVENT = "((unix|event)[_ .-]?)?"  # a duration, such as watch_time, may be a rating
+EVENT = "((unix|event)[_ .-]?)?"  # no time: a duration, such as watch_time, may be a rating
 WHEN = f"{EVENT}time([_ .-]?stamp)?([_ .-]?ms)?|{EVENT}date([_ .-]?time)?|ts|[a-z]+_at"
-# names of columns in a first line, and the place that each must have; a time has none of the three
+# names of columns in a first line, and the place of each; a time is in none of the three places
 PLACES = {
     "user": (re.compile(rf"(?i)({PEOPLE}){END}"), 0),
     "rating": (re.compile(r"(?i)ratings?|[a-z]+[_ .-]ratings?|stars|score"), 2),
@@ -75,7 +75,7 @@ class KnownIds(NamedTuple):
     items: frozenset[str]
 
     def count(self, cells: Sequence[str]) -> int:
-        """Return how many of a line's two ids are known."""
+        """Return the number of a line's two ids that are known."""
         return (cells[0] in self.users) + (cells[1] in self.items)
 
 
@@ -88,7 +88,7 @@ class RatingsFormat:
 
     header: bool | None = None
     delimiter: str | None = None
-    known: KnownIds = NOBODY  # with one of these ids a first line of pairs has no names
+    known: KnownIds = NOBODY  # if a first line of pairs has one of these ids, it has no names
 
 
 def read_ratings(
@@ -119,7 +119,7 @@ def read_ratings(
     Returns
     -------
     users, items : ndarray of str of shape (n_ratings,)
-        Ids as written, so 7 and 07 differ. Those of a matrix are the row and column numbers of the
+        Ids as written, so 7 and 07 differ. Ids of a matrix are the row and column numbers of the
         file: MatrixMarket counts from 1, and SciPy's arrays from 0.
     ratings : ndarray of float64 of shape (n_ratings,), or None
         None for pairs without ratings. A pair that occurs twice is returned twice.
@@ -127,8 +127,8 @@ def read_ratings(
     Raises
     ------
     ValueError
-        If the file has anything else, an id is missing, or a rating is no finite number; the
-        message names the file and the line. If `header` or `delimiter` is set and the file is no
+        If the file has anything else, an id is missing, or a rating is not a finite number; the
+        message names the file and the line. If `header` or `delimiter` is set and the file is not
         text.
     MemoryError
         If the ratings need more memory than is free.
@@ -160,7 +160,7 @@ def read_ratings(
 def read(source: Source, form: RatingsFormat | None = None, kind: Kind | None = None) -> Ratings:
     """Read all ratings of a source; raise as `read_ratings`.
 
-    kind : of the source, from `kind_of`; None calls it
+    kind : kind of the source, from `kind_of`; None calls `kind_of`
     """
     form = form or RatingsFormat()
     kind = kind or kind_of(source)
@@ -264,9 +264,9 @@ def _without_names(cells: Iterator[Line], form: RatingsFormat) -> Iterator[Line]
 def _are_names(cells: list[str], others: list[str], known: KnownIds) -> bool:
     """Whether a first line has the names of columns.
 
-    With ratings it does if the rating's cell is no number. In pairs it does if neither cell is an
-    id of the model, and either some cell is text above a number, or both cells resemble names of
-    columns, which no id of the model does.
+    A line with a rating has names if the rating's cell is not a number. A line with a pair has
+    names if neither cell is an id of the model, and one of two conditions holds: (1) a cell is text
+    above a number; (2) both cells resemble names of columns, and no id of the model does.
     """
     if len(cells) > 2:
         return cells[2].strip() not in MISSING and not is_number(cells[2])
@@ -280,7 +280,7 @@ def _are_names(cells: list[str], others: list[str], known: KnownIds) -> bool:
 
 
 def _check_names(place: str, names: Sequence[str]) -> None:
-    """Refuse columns in another order, since a fit would not notice it.
+    """Refuse columns in another order, since a fit would not detect it.
 
     Raises
     ------
@@ -353,7 +353,7 @@ def _numbers(cells: table_parts.Cells, place: Callable[[int], str]) -> list[floa
     if found is None or not np.isfinite(found).all():
         for row, cell in enumerate(cells):
             _number(str(cell) or "missing", place(row))
-    assert found is not None  # else a call of `_number` above has raised
+    assert found is not None  # otherwise a call of `_number` above has raised
     values: list[float] = found.tolist()
     return values
 
@@ -376,9 +376,9 @@ def _of_npz(source: Source) -> Ratings:
         if not sparse.issparse(X):
             raise ValueError(f"{source.name}: not {what}, but a dense one, X: save a sparse one")
         return _of_entries(source.name, X.tocoo().coords, X.data)
-    if form != "coo":  # zeros that fill blocks or diagonals of other formats are no ratings
+    if form != "coo":  # zeros that fill blocks or diagonals of other formats are not ratings
         raise ValueError(f"{source.name}: {what} is CSR, CSC or COO, and this is {form!r}")
-    # from its coordinates: in CSR, entries of the same pair would be added
+    # read from its coordinates: in CSR, entries of the same pair would be added
     arrays = npz.read_arrays(source, what, {"coords", "data", "shape", *COORDINATES}.intersection)
     coords = arrays.get("coords", [arrays.get(name) for name in COORDINATES])
     for line in coords:

@@ -1,10 +1,10 @@
 """Readers of rows and labels from files, none of which is trusted.
 
 A source is opened once; its first bytes and its name determine its format, whose module reads it.
-No reader unpickles. No reader allocates a size from a file's header before it is known that so much
-memory is free, and that a file of its length can contain so much (`hogshare.system.memory`). Every
-fault in a file's content raises a ValueError that begins with the file's name, and too little
-memory a MemoryError; a file that cannot be opened raises its OSError.
+No reader unpickles. No reader allocates a size from a file's header before two checks: that much
+memory is free, and a file of this length can contain that much (`hogshare.system.memory`). Errors:
+(1) every fault in a file's content raises a ValueError that begins with the file's name; (2) too
+little memory raises a MemoryError; (3) a file that cannot be opened raises its OSError.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _format(wanted: Wanted) -> Format:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Read rows part by part, those of text as soon as they arrive; raise as `read_file`.
+    """Read rows in parts, parts of text as soon as they arrive; raise as `read_file`.
 
     Arrays, and LIBSVM text without a given base of its indices, have a single part.
     """
@@ -204,9 +204,9 @@ def read_libsvm(
     dtype : dtype, default=float64
     zero_based : bool or "auto", default="auto"
         Whether indices begin at 0 (True) or at 1 (False), which the text does not specify. "auto"
-        is 0 if an index 0 occurs, and else 1, as in scikit-learn's `load_svmlight_file`. Set it for
-        files that belong together, such as training and test rows, since one of them may have no
-        index 0 by chance.
+        is 0 if an index 0 occurs, and else 1, as in scikit-learn's `load_svmlight_file`. Set
+        `zero_based` for files that belong together, such as training and test rows, since one of
+        them may have no index 0 by chance.
 
     Returns
     -------
@@ -223,8 +223,8 @@ def read_libsvm(
     -----
     UserWarning
         If plain text has no newline at its end, since it may have been cut off within a number. If
-        1 is only a guess, because neither 0 nor 1 occurs as an index, nor does `n_features`, which
-        would be out of range in a file that begins at 0.
+        a base of 1 is only a guess, because neither 0, nor 1, nor `n_features` occurs as an index.
+        (The last would be out of range in a file whose indices begin at 0.)
     """
     X, y = _read(path, Wanted("libsvm", dtype, n_features, zero_based))
     return X, y

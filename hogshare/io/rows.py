@@ -34,7 +34,7 @@ UNSURE = "unsure"  # the smallest index is larger
 
 
 class ColumnChoice(NamedTuple):
-    """The wanted columns of CSV, from 0: those of the rows and, if there is one, of the labels."""
+    """The wanted columns of CSV, from 0: columns of the rows and, if any, the labels' column."""
 
     columns: Sequence[int]
     label: int | None
@@ -92,7 +92,8 @@ class Wanted:
         Whether lines of LIBSVM text begin with the number of their pairs, as in LDA-C, and not with
         a label.
     leave_out : bool
-        Leave out values of LIBSVM text in columns beyond `n_features`, instead of refusing them.
+        Whether to leave out values of LIBSVM text in columns beyond `n_features`, instead of
+        refusing them.
     header : bool or None
         Whether the first line of CSV has names; None infers it from its cells.
     delimiter : str or None
@@ -101,13 +102,14 @@ class Wanted:
         The decimal mark in CSV; the other one separates thousands. None is a point without
         separators.
     choose : callable
-        Returns the wanted columns of CSV; by default all are the rows'.
+        Returns the wanted columns of CSV; by default all columns belong to the rows.
     names : tuple of str
         Additional columns of JSON lines, which may have no values.
     finite : bool
-        Refuse values that are NaN or infinite.
+        Whether to refuse values that are NaN or infinite.
     compared : bool
-        Labels of CSV are only compared with others: in a part that lacks some, all become NaN.
+        Whether labels of CSV are only compared with others. If so, all labels of a part become NaN
+        if one of them is missing.
     """
 
     kind: Kind | None = None
@@ -143,7 +145,7 @@ class Rows:
     zero_based : bool or None
         Whether indices of LIBSVM text begin at 0; None if there are none.
     guess : {"certain", "likely", "unsure"}
-        How sure `zero_based` is.
+        How certain `zero_based` is.
     first : int or None
         The smallest index of the text.
     left_out : int

@@ -1,7 +1,7 @@
 """The kind of rows in a file or a pipe, inferred from its first bytes and its name.
 
 Bytes take precedence over names if they are unambiguous (arrays of NumPy), since a pipe has no
-name. The kind of a text is that of its name or, if that says nothing, that of its first lines.
+name. The kind of a text follows from its name or, if the name implies none, from its first lines.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def kind_by_name(path: str | Path) -> Kind | None:
 def kind_of(source: Source, counts: bool = True) -> Kind:
     """Return the kind of rows in a source, without consuming any of it.
 
-    counts : whether text without a telling name may be LDA-C, for which a second line of a pipe is
-        needed; LIBSVM text is recognized by its first line
+    counts : whether text may be LDA-C if its name implies no kind. To recognize LDA-C, a second
+        line of a pipe is needed; LIBSVM text is recognized by its first line.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def kind_of_text(head: bytes, done: bool, counts: bool = True) -> Kind | None:
     counts : as in `kind_of`
     """
     lines = head.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
-    # the beginning of a large file may end within a line, which is dropped
+    # the beginning of a large file may end within a line; this line is dropped
     is_part = not done or (len(head) >= BEGINNING and len(lines) > 1)
     if is_part and lines and not lines[-1].endswith((b"\n", b"\r")):
         lines.pop()
@@ -152,7 +152,8 @@ def _is_bag_of_words(lines: list[bytes]) -> bool:
 def _counts_pairs(lines: list[bytes], done: bool) -> bool | None:
     """Whether the first number of each line counts its pairs, as in LDA-C, and not by chance.
 
-    If the number is the same in all lines, it may be by chance. None if more lines may come.
+    A number that is the same in all lines may equal the counts by chance. None if more lines may
+    come.
     """
     counts = set()
     for line in filter(bytes.strip, lines):

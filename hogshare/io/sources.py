@@ -32,7 +32,7 @@ from hogshare.system.messages import escaped
 STDIN = "/dev/stdin"
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# bzip2's: three letters, with which text may begin too, a level, and the mark of a block or the end
+# bzip2's magic: three letters (text may begin with them too), a level, and a mark: block or end
 BZIP2 = [b"BZh%d%b" % (level, mark) for level in range(1, 10) for mark in (b"1A", b"\x17\x72")]
 MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", **dict.fromkeys(BZIP2, ".bz2")}
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -53,8 +53,8 @@ class Source:
 
     ``/dev/stdin`` is the standard input of this process, from its present position.
 
-    again : whether the source may be read once more (`rewind`); anything but a file is then copied
-        to the folder of temporary files, and the copy is deleted when the source is closed
+    again : whether the source may be read once more (`rewind`). If so, anything but a file is
+        copied to the folder of temporary files; the copy is deleted when the source is closed.
 
     Attributes
     ----------
@@ -223,8 +223,8 @@ class Source:
     def whole(self) -> tuple[BinaryIO, int]:
         """Return a seekable stream of all bytes, and their number.
 
-        Anything but a plain file is read into memory, where it stays for further calls, or raises
-        a MemoryError.
+        Anything but a plain file is read into memory, where it stays for further calls. If memory
+        does not suffice, a MemoryError is raised.
         """
         if self.is_plain_file:
             if self._stream is self._raw:
@@ -375,7 +375,7 @@ def _check_text(lines: Lines) -> None:
 
 
 class _RereadStream(io.RawIOBase):
-    """A stream that repeats its first bytes, which were already read; or all, if copied."""
+    """A stream that repeats the first bytes, already read once; or all bytes, if copied."""
 
     def __init__(self, first: bytes, raw: Any, copied: bool) -> None:
         self._first, self._under = first, raw
@@ -429,10 +429,10 @@ def _opened(name: str) -> io.FileIO:
     if name != STDIN:
         return open(name, "rb", buffering=0)
     closed = OSError(errno.EBADF, "standard input is closed", name)
-    if sys.stdin is None:  # closed when Python started; descriptor 0 may since be another file
+    if sys.stdin is None:  # closed when Python started; descriptor 0 may now be another file
         raise closed
     try:
-        # not by name, which cannot be opened if it is a socket or another user's
+        # not by name: a socket, or another user's file, cannot be opened by its name
         return io.FileIO(os.dup(0))
     except OSError as error:
         raise closed from error

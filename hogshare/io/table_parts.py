@@ -1,7 +1,7 @@
 """Parts of a table by columns: the input of encoders, for all kinds of files.
 
-The cells of a column are an array of numbers, with NaN for missing ones, or a list of text as
-written. Text in which every cell is a number, a boolean or missing counts as numbers.
+The cells of a column are an array of numbers, with NaN for missing cells, or a list of text as
+written. A column of text counts as numbers if every cell is a number, a boolean or missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Cells: TypeAlias = np.ndarray | list[str]
 class NotEncoded(ValueError):
     """A column cannot be encoded.
 
-    column : its name, or its number from 1
+    column : name of the column, or its number from 1
     why : the remedy: to fill in ``missing`` values, to make categories of ``text`` or of ``many``
         texts, to read numbers with a ``comma``, to leave out the ``column``; empty if there is none
     """
@@ -105,12 +105,12 @@ def as_numbers(cells: Cells) -> np.ndarray | None:
 
 
 def as_text(cells: Cells) -> list[str]:
-    """Return cells as text; numbers in their shortest form, and empty text for NaN."""
+    """Return cells as text: numbers in their shortest form, NaN as empty text."""
     return [spelt(cell) for cell in cells.tolist()] if isinstance(cells, np.ndarray) else cells
 
 
 def spelt(number: Any) -> str:
-    """Write a number as in a file: whole ones without a point, NaN as empty text."""
+    """Write a number as in a file: a whole number without a point, NaN as empty text."""
     if number != number:
         return ""
     return repr(int(number)) if abs(number) < 2**53 and number == int(number) else repr(number)
@@ -149,7 +149,7 @@ def dates(called: str, column: str | int, such_as: str = "") -> NotEncoded:
 def _cell(value: Any, called: str, column: str | int) -> str:
     if isinstance(value, str):
         return value.strip()
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own types
         return ""
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"

@@ -51,9 +51,9 @@ def asysg_con(
     batch : int, default=1
         Number of rows in a gradient, which is the mean over them, as in the paper.
     step : StepSize or float, default=0.01
-        The paper's gamma, for a sum of M gradients that are means over `batch` rows; a number is a
-        constant one. A schedule's time counts rows. "optimal" and the passive-aggressive schedules
-        have no such factor, and are refused.
+        The paper's gamma, for a sum of M gradients that are means over `batch` rows. A number is a
+        constant step size. The time of a schedule counts rows. "optimal" and the passive-aggressive
+        schedules have no eta0 to scale, and are refused.
     epochs : int, default=10
         Number of passes over the rows; each makes ``n_rows / (batch * gradients)`` updates.
     theory : bool, default=True
@@ -76,10 +76,11 @@ def asysg_con(
     ``x_{k+1} = x_k - gamma_k sum_{m=1..M} G(x_{k - tau_{k,m}}; xi_{k,m})``.
 
     A message to the master is the sum of its rows' steps, so ``eta0 = step / batch``; for networks
-    it is already the step by the mean. Departures: rows come in a permutation per epoch and are not
-    drawn; the last mini-batch of an epoch may have fewer rows, and then (except for networks) has
-    less weight; on sparse rows the l2 penalty acts on a row's own features, scaled by how rare they
-    are, which is correct on average, and the intercept takes a hundredth of the step.
+    it is already the step by the mean. Departures: (1) rows come in a permutation per epoch and are
+    not drawn; (2) the last mini-batch of an epoch may have fewer rows, and then (except for
+    networks) has less weight; (3) on sparse rows the l2 penalty acts on a row's own features,
+    scaled by how rare they are; this is correct on average; (4) on sparse rows the intercept takes
+    a hundredth of the step.
 
     Examples
     --------
@@ -167,12 +168,12 @@ def _rows_to_learn_from(problem: Problem, stop: Stop) -> int:
 
 
 def _summed(problem: Problem, batch: int) -> int:
-    """Number of rows whose steps a mini-batch sums; 1 if its step is by their mean."""
+    """Return the number of rows whose steps a mini-batch sums; 1 if its step is by their mean."""
     return 1 if by_gradient(problem) and problem.by_mean else batch
 
 
 def _of_a_sum(problem: Problem, steps: StepSize, batch: int) -> float | None:
-    """Return a constant step size for the sum of a mini-batch's gradients; None for others."""
+    """Return a constant step size for a mini-batch's sum of gradients; None for a schedule."""
     return steps.eta0 * _summed(problem, batch) / batch if steps.kind == "constant" else None
 
 
@@ -199,17 +200,17 @@ def asysg_incon(
         size for the mean must be divided by M, except for networks, whose steps are by the mean.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
         The coordinates that a write cycle writes. None: all coordinates of the rows, as in
-        Hogwild!. Otherwise one, as the paper's algorithm is printed: "uniform" draws it from all n,
-        (13), so a cycle makes on average the n-th part of the step; "support" draws it from the
-        rows' coordinates, which favors rows with few; "unbiased" also multiplies by their number,
-        see `SGD`.
+        Hogwild!. Otherwise one coordinate, as the paper's algorithm is printed. "uniform" draws it
+        from all n coordinates (the paper's equation 13), so a cycle makes on average the n-th part
+        of the step. "support" draws it from the rows' coordinates, and so favors rows with few.
+        "unbiased" also multiplies by the number of the rows' coordinates; see `SGD`.
     step : StepSize or float, default=0.01
         Step size; a number is a constant one, as in the paper.
     theory : bool, default=True
         Whether `Report.theory` contains the expectations of the paper's analysis: constants, step
         size, condition, measured ages, and whether linear speedup is expected. This takes some
-        passes over the rows after the run, which its times do not include; with `trace` also the
-        gradient at each snapshot.
+        passes over the rows after the run, and with `trace` also the gradient at each snapshot. The
+        run's times do not include these.
 
     Notes
     -----

@@ -55,7 +55,7 @@ def gaia(
     -----
     Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons and Mutlu, "Gaia: geo-distributed
     machine learning approaching LAN speeds", NSDI 2017, section 4. Departures: see `Mirrors`;
-    ``fold="sum"`` is the paper's.
+    ``fold="sum"`` is the paper's choice.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def gaia(
 def promises(plane: Mirrors, clock_difference: float) -> dict[str, Any]:
     """Return whether a run meets theorem 1's conditions for a regret of the order of root T.
 
-    clock_difference : of the run
+    clock_difference : bound on the difference of clocks; infinity if the run has none
     """
     falls = isinstance(plane.decay, str) and plane.decay == "sqrt"
     bounded = clock_difference != float("inf")

@@ -34,17 +34,17 @@ class JointCall:
 
     @property
     def validation(self) -> np.ndarray | None:
-        """Mask of the held-out rows, if any."""
+        """Mask of the held-out rows; None if none are held out."""
         return stop_of(self.arguments.get("stop")).validation
 
     @property
     def n_workers(self) -> int | None:
-        """The argument of this name."""
+        """The argument `n_workers` of the call."""
         return self.arguments.get("n_workers")
 
     @property
     def files(self) -> dict[str, Any]:
-        """The files of checkpoints to write and to resume, if any; those of rank 0 count."""
+        """The files of checkpoints to write and to resume, if any; rank 0's files are used."""
         return {name: self.arguments.get(name) for name in FILES}
 
     def with_files(self, files: Mapping[str, Any]) -> JointCall:

@@ -33,10 +33,10 @@ def asaga(
     problem : LinearProblem
         The problem to minimize, with any loss (the paper's are smooth; see `hogshare.SAGA` for
         losses with kinks), and a penalty without an l1 part.
-    step : float or "auto", default="auto"
-        Step size. A number is constant, as in the paper, whose experiments use 1 / (3 L) and
-        similar values; the notes have its theorem's condition. "auto" is the step of
-        `hogshare.SAGA`, and does not depend on the number of workers.
+    step : float or "auto", default="auto" Step size. A number is constant, as in the paper. The
+        paper's experiments use 1 / (3 L) and similar values; the notes have its theorem's
+        condition. "auto" is the step of `hogshare.SAGA`, and does not depend on the number of
+        workers.
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated. The average is always added to atomically.
 
@@ -48,14 +48,15 @@ def asaga(
     Notes
     -----
     Source: Leblond, Pedregosa and Lacoste-Julien, "ASAGA: asynchronous parallel SAGA", AISTATS
-    2017. Its theorem requires a step of at most ``1 / (32 L (1 + tau sqrt(Delta)) xi)``, where tau,
-    less than a tenth of the rows, is the number of overlapping steps (about the number of workers),
-    Delta the largest share of rows with a common feature, and ``xi = sqrt(1 + min(1 / sqrt(Delta),
-    tau) / (8 kappa))`` with kappa = L / mu.
+    2017. Its theorem requires a step of at most ``1 / (32 L (1 + tau sqrt(Delta)) xi)``. In this
+    formula tau is the number of overlapping steps, about the number of workers, and must be less
+    than a tenth of the number of rows; Delta is the largest share of rows with a common feature;
+    ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) / (8 kappa))`` with kappa = L / mu, where L is the
+    largest smoothness constant of a row's loss with penalty, and mu the strong convexity.
 
-    Departures: the l2 part is a proximal step on the row's support, not a part of the gradient,
-    which would overshoot for rare features; rows are visited in a new order every epoch, not drawn;
-    a row's stored number is swapped atomically.
+    Departures: (1) the l2 part is a proximal step on the row's support; as a part of the gradient
+    it would overshoot for rare features. (2) Rows are visited in a new order every epoch, not
+    drawn. (3) A row's stored number is swapped atomically.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def prox_asaga(
     stop: Stop | int | None = None,
     **settings: Any,
 ) -> Report:
-    """Minimize by ProxASAGA: as `asaga`, with any penalty.
+    """Minimize by ProxASAGA: like `asaga`, but with any penalty.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def prox_asaga(
     -----
     Source: Pedregosa, Leblond and Lacoste-Julien, "Breaking the nonsmooth barrier: a scalable
     parallel method for composite optimization", NIPS 2017. The proximal step acts on the row's
-    support, its threshold scaled by how rare each feature is. Departures: as `asaga`.
+    support; its threshold is scaled by how rare each feature is. Departures: as in `asaga`.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def settings(c: Choices, runtime: str, session: Session, seed: Any) -> dict[str,
     plan = session.plan
     schedule = rule.schedule(c.step)
     if schedule is not None and rule.remembers:
-        # from the columns, which a resumed run has from the earlier one
+        # from the columns: a resumed run takes these from the earlier run
         columns = session.schedule.columns
         falls = columns[layout.C_FALLS, 0] > 0
         schedule["kind"] = "falls" if falls else "constant"
@@ -79,7 +79,7 @@ def settings(c: Choices, runtime: str, session: Session, seed: Any) -> dict[str,
     return {
         "problem": problem.facts(),
         "rule": {"name": type(rule).__name__, **vars(rule)},
-        # several workers that average add atomically, whatever the plane's setting
+        # if several workers average, they add atomically, whatever the plane's setting
         "plane": {
             "name": type(plane).__name__,
             **vars(plane),
@@ -138,7 +138,7 @@ def machine() -> dict[str, Any]:
 
 @cache
 def _system() -> dict[str, Any]:
-    """Facts that do not change; counting the cores takes as long as a small fit's other facts."""
+    """Return facts that do not change; counting cores takes as long as all facts of a small fit."""
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": platform.machine(),
@@ -147,7 +147,7 @@ def _system() -> dict[str, Any]:
 
 
 def _affinity() -> frozenset[int]:
-    """Cores on which this thread may run, if the system reports them."""
+    """Return the cores on which this thread may run, if the system reports them."""
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
 
 
@@ -169,7 +169,7 @@ def epoch_losses(session: Session) -> np.ndarray:
 
 
 def staleness(session: Session) -> np.ndarray:
-    """Return the histogram over all workers, without the empty end."""
+    """Return the staleness histogram over all workers, without the empty bins at its end."""
     return _whole(session.schedule.staleness)
 
 
@@ -222,7 +222,8 @@ def mail_traffic(session: Session) -> Counted:
 def workers(session: Session) -> list[dict[str, Any]]:
     """Return one line per worker; `joined_seconds` counts from the beginning of the run.
 
-    A worker that never reads the others' clocks, as without a barrier, does not know its lead.
+    A worker that never reads the others' clocks does not know its lead. Without a barrier no worker
+    reads them.
     """
     lines = []
     knows_lead = session.plan.barrier != barrier_codes.FREE
@@ -257,7 +258,7 @@ def trace(
 ) -> Trace:
     """Evaluate the objective, and its gradient, at the start and on every snapshot taken.
 
-    first_epoch : epochs that were done before the start, in a run that was resumed
+    first_epoch : number of epochs before the start, in a run that was resumed
     """
 
     def evaluate(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:
@@ -290,5 +291,5 @@ def trace(
     if a["snapshot_spreads"].size:
         spreads = np.append(0.0, a["snapshot_spreads"][a["snapshot_blocks"] > 0])[order]
         evaluated = [*evaluated, spreads] if gradients else [*evaluated, None, spreads]
-    # two workers may write snapshots slightly out of order: both count from the later time
+    # two workers may write snapshots slightly out of order: both get the later time
     return Trace(epochs, blocks, np.maximum.accumulate(seconds), *evaluated)

@@ -1,4 +1,4 @@
-"""The common parts of the papers' algorithms, each of which is a composition of `solve`."""
+"""The common parts of the papers' algorithms; each algorithm is a composition of `solve`."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def algorithm(*parts: type) -> Callable[[Algorithm], Algorithm]:
 
 
 def stop_after(epochs: int, stop: Any) -> Stop:
-    """Return the given criterion, or else a number of epochs."""
+    """Return the given criterion or, if it is None, one that stops after a number of epochs."""
     return Stop(epochs=epochs) if stop is None else stop_of(stop)

@@ -1,4 +1,4 @@
-"""The arguments of a run, with which its report can repeat it on a virtual clock."""
+"""The arguments of a run, with which its report can repeat the run on a virtual clock."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ class Repeatable:
     obstacle: str = ""  # the reason if it cannot be repeated
 
     def pace(self, problem: Problem, n_workers: int, trace: int) -> tuple[int, int]:
-        """Return the rows of a block, and between two exchanges, of a real run with `n_workers`.
+        """Return a real run's number of rows of a block, and of rows between two exchanges.
 
-        trace : snapshots per epoch
+        n_workers : number of the run's workers
+        trace : number of snapshots per epoch
         """
         assert self.barrier is not None
         choices = Choices(
@@ -70,9 +71,9 @@ class Repeatable:
         block: int,
         most: int,
     ) -> float | None:
-        """Return the epochs until the objective reaches a value; None if `most` do not suffice.
+        """Return the number of epochs to an objective; None if `most` epochs do not suffice.
 
-        block : number of its rows
+        block : number of rows of a block
         """
         reached = None
 

@@ -14,7 +14,7 @@ from hogshare.system.interrupts import leaves_numpy
 
 
 class ApproximateReplay(UserWarning):
-    """A replayed model is only approximately that of the run."""
+    """A replayed model is only approximately the run's model."""
 
 
 @leaves_numpy
@@ -31,8 +31,8 @@ def replay(problem: Problem, report: Report) -> Any:
     Returns
     -------
     Model or Params
-        With the `Master` plane the run's model, bit for bit. On one vector without locks it is
-        only approximately the run's, and a warning says so.
+        With the `Master` plane the run's model, bit for bit. On one vector without locks the result
+        is only approximately the run's model, and a warning says so.
 
     Raises
     ------

@@ -36,7 +36,7 @@ def stochastic_reduce(
     theory: bool = True,
     **settings: Any,
 ) -> Report:
-    """Minimize by ASAP: a model for each worker, averaged with those of a few others.
+    """Minimize by ASAP: a model for each worker, averaged with the models of a few others.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def stochastic_reduce(
         An additional barrier of `hogshare.barriers`, as in ``"pssp:10,4"``; with ``sync="async"``
         it is the only reason to wait.
     theory : bool, default=True
-        Whether `Report.theory` has the predictions from the graph: degree, gap, rounds until
-        workers agree, and the rounds that they had.
+        Whether `Report.theory` has the predictions from the graph: degree, gap, the number of
+        rounds until workers agree, and the number of rounds of the run.
     **settings
         Further arguments of `hogshare.solve`: `rule`, `runtime`, `trace`, `seed`, ..., and of
         `Replicas`: `rows`, `weights`, `final`, `patience`.

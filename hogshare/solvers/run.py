@@ -64,7 +64,7 @@ class Run:
     start: Model | None  # the caller's start
     saved: Saved | None  # the run to resume
     checkpoint: Checkpoint | None
-    facts: dict[str, Any]  # by which a checkpoint identifies the run
+    facts: dict[str, Any]  # facts by which a checkpoint identifies the run
     stragglers: Stragglers | None
     on_epoch: OnEpoch | EpochEnds | None
     gradients: bool  # whether the trace has the gradient's norm
@@ -151,10 +151,10 @@ class Run:
     def _paces(self) -> bool:
         """Whether workers pause at the end of every epoch, for `on_epoch` to read its model.
 
-        They do not if each worker continues alone, on a virtual clock, whose times a pause would
-        change, on ranks, which wait for each other at epochs anyway, or if `on_epoch` only counts
-        epochs. Neither do they with BSP, where a paused worker has folded changes before others
-        have read the model, which would change bits of the result.
+        They do not pause (1) if each worker continues alone; (2) on a virtual clock, since a pause
+        would change its times; (3) on ranks, which wait for each other at epochs anyway; (4) if
+        `on_epoch` only counts epochs; (5) with BSP, since a paused worker has folded changes before
+        others have read the model. This would change bits of the result.
         """
         session = self.session
         return (
@@ -212,7 +212,7 @@ class Run:
         return model
 
     def _run(self) -> list[str]:
-        """Have the workers run, and continue while the model does not meet the criterion."""
+        """Have the workers run, and run again while the model does not meet the criterion."""
         self.outcome = self.runner.run(self.session, self.heard, self.at_pause)
         if self.ends is not None:
             self.ends.finish(self.session)
@@ -336,7 +336,7 @@ def checks_of(c: Choices) -> Checks | None:
 
 
 def confirmation_of(c: Choices, session: Session) -> Confirmation | None:
-    """Return the confirmation of a run that `tol` would end; None if not requested or needed."""
+    """Return the check that confirms an end by `tol`; None if not requested or not needed."""
     if not c.stop.confirm or c.stop.tol is None:
         return None
     doubt = Confirmation(c.problem, c.stop.tol, c.stop.epochs)
@@ -349,7 +349,7 @@ def confirmation_of(c: Choices, session: Session) -> Confirmation | None:
 def recorded(
     session: Session, c: Choices, settings: SessionSettings, shapes: Shapes, start: Model | None
 ) -> Recording | None:
-    """Return the run's recording; None if a worker has died, which loses a part of it."""
+    """Return the run's recording; None if a worker has died, since a part of it is lost."""
     from hogshare.engine.event_log import Recording, taken_from
 
     died = bool((session.schedule.table[:, layout.T_STATE] == layout.DEAD).any())

@@ -78,18 +78,18 @@ def solve(
 ) -> Report:
     """Minimize a problem with any number of workers.
 
-    If the meaning is clear, an argument may be a name or a number, in upper or lower case:
-    ``rule="saga"`` is ``SAGA()``, ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is
-    ``Stop(epochs=3)``. A class stands for an instance with its defaults: ``rule=SAGA``.
+    An argument may be a name, in upper or lower case, or a number: ``rule="saga"`` is ``SAGA()``,
+    ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is ``Stop(epochs=3)``. A class stands for an
+    instance with its defaults: ``rule=SAGA``.
 
     Parameters
     ----------
     problem : LinearProblem or GradientProblem
         A problem from `hogshare.problems.linear`, or one with a gradient of your own, from
         `hogshare.problems.user` or a class derived from `hogshare.problems.GradientProblem`. A
-        problem refers to your own arrays, which were checked when it was made: do not change their
-        indices in place afterwards, in a callback neither. Rows and labels are not a problem, since
-        they do not specify a loss.
+        problem refers to your own arrays, which were checked when the problem was made: do not
+        change their indices in place afterwards, not even in a callback. Rows and labels are not a
+        problem, since they do not specify a loss.
     *others
         Not accepted: pass all other arguments by name.
     rule : SGD, SDCA, SAGA, Adam, {"sgd", "sdca", "saga", "adam", "auto"}, default=SGD()
@@ -110,12 +110,12 @@ def solve(
         Otherwise None is ``ASP()``, with which no worker waits.
     runtime : {"auto", "caller", "threads", "processes", "mpi", "simulator"}, MPI or Simulator, \
             default="auto"
-        Where the workers run. "auto" uses as many of `n_workers` as are useful, and in a short run
-        no cores that are busy; as threads, without a copy of the rows, or as processes if the rows
-        come from `hogshare.share`. With a named runtime exactly `n_workers` start. A `Simulator`
-        runs any number of workers on a virtual clock; "simulator" is ``Simulator()``. With `MPI`
-        every rank of a job makes this call, each with `n_workers`; "mpi" is ``MPI()``. Or a runtime
-        of your own (`hogshare.runtimes.protocol.Runtime`).
+        Where the workers run. "auto" starts as many of `n_workers` as are useful, and in a short
+        run avoids busy cores. These workers are threads, without a copy of the rows, or processes
+        if the rows come from `hogshare.share`. With a named runtime exactly `n_workers` start. A
+        `Simulator` runs any number of workers on a virtual clock; "simulator" is ``Simulator()``.
+        With `MPI` every rank of a job makes this call, each with `n_workers`; "mpi" is ``MPI()``.
+        Or a runtime of your own (`hogshare.runtimes.protocol.Runtime`).
     n_workers : int or None, default=None
         Number of workers; None is one, -1 all usable cores (`joblib.effective_n_jobs`). With
         ``runtime="auto"`` it is a maximum, and fewer are used if more would not be faster or the
@@ -144,7 +144,7 @@ def solve(
         Rows of a block, after which a worker's clock advances and the barrier is evaluated. None is
         an eighth of a worker's share of an epoch, at most 8192; a trace may need smaller blocks.
         With private copies and `BSP`, and on a virtual clock, a block is the rows between two
-        exchanges. With a gradient of your own it is one step, of 64 rows, or of a mini-batch.
+        exchanges. With a gradient of your own a block is one step: 64 rows, or a mini-batch.
     record : bool, default=False
         Whether the report records each block's worker and the version that it read
         (`Report.recording`), for `hogshare.replay`. Needs the `Master` plane, or
@@ -159,9 +159,10 @@ def solve(
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
         (counted from 1); ``snapshot()`` returns the model; True stops the run. Workers in threads
-        and processes wait for it at the end of each epoch, so the model is that of the epoch. They
-        do not wait on planes with a model for every worker, if workers continue without the others,
-        and with `BSP`, since waiting would change its bits: the model may then be a later epoch's.
+        and processes wait for it at the end of each epoch, so `snapshot` returns the epoch's model.
+        They do not wait (1) on planes with a model for every worker, (2) if workers continue
+        without the others, and (3) with `BSP`, since waiting would change the model's bits. In
+        these cases `snapshot` may return a later epoch's model.
     checkpoint : Checkpoint, str or Path, default=None
         Where to save the run while it is running; with a path it is saved after every epoch. See
         `Checkpoint` and ``docs/checkpoints.md``.
@@ -217,7 +218,7 @@ def solve(
     first = problem.start_model(start)
     files = {"checkpoint": checkpoint, "resume": resume}
     check_settings(n_workers, shuffle, trace, block, on_epoch, files)
-    # Python's integers from this line on: some of NumPy's wrap around
+    # from this line on Python's integers: some of NumPy's wrap around
     trace, block = (None if one is None else int(one) for one in (trace, block))
     ranges.flag(record=record, gradients=gradients)
     rule, plane = rule_of(rule, problem, shuffle, first), plane_of(plane)
@@ -300,7 +301,7 @@ def solve(
 
 
 def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | None) -> float:
-    """Weight of an iterate in the lag: less than 1 if the lag is the start's own average."""
+    """Return the weight of an iterate in the lag; below 1 if the lag is the start's own average."""
     if not (rule.average and isinstance(start, Handed)):
         return 1.0
     alone = plane.mode(n_workers) == epoch_schedule.ALONE and not plane.has_homes
@@ -309,7 +310,7 @@ def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | 
 
 
 class OrderSeed(int):
-    """A seed of the row order itself: as `seed` of `solve` it is used directly, not drawn from."""
+    """A seed of the row order: as `seed` of `solve` it is used as it is, not to draw the seed."""
 
 
 def shuffle_seed(seed: Any) -> int:
@@ -337,7 +338,7 @@ def saved_run(resume: str | Path | None, has_start: bool, files: OneFile) -> Sav
     Raises
     ------
     ValueError
-        If the file is no checkpoint, or a start is given too.
+        If the file is not a checkpoint, or a start is given too.
     """
     if resume is None:
         return None

@@ -84,8 +84,8 @@ def asgd(
     step : float or callable, optional
         A number is divided by the number of workers, and decreases as one over the root of the
         number of updates per worker, as in the paper. A callable is a rule of
-        `hogshare.tasks.steps`, such as ``steps.damped(steps.constant(0.1))``. The default is that
-        of `sgd_rounds`.
+        `hogshare.tasks.steps`, such as ``steps.damped(steps.constant(0.1))``. The default is the
+        default of `sgd_rounds`.
 
     Notes
     -----
@@ -143,8 +143,8 @@ def saga_rounds(
     Notes
     -----
     Source: Soori et al. 2019 (ASYNC), Algorithm 3. Departure: the step uses the average of the
-    history before its change, which follows the step, by the sum over N; as printed, it is off by a
-    factor.
+    history as it was before this round. After the step the average changes by the sum of the
+    changes over N, the number of rows; as printed, it changes by another factor.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def asaga_tasks(
     barrier: Any = None,
     **settings: Any,
 ) -> Report:
-    """Minimize by ASAGA on tasks: one step by each, first come first served.
+    """Minimize by ASAGA on tasks: one step by each task, first come first served.
 
     (`hogshare.asaga` is the algorithm of that name on one vector without locks.)
 
@@ -202,7 +202,7 @@ def asaga_tasks(
     Notes
     -----
     Source: Soori et al. 2019 (ASYNC), Algorithm 4, with the departure of `saga_rounds`. Workers
-    compute past gradients from versions of the model, each of which is sent to a worker once
+    compute past gradients from versions of the model; each version is sent to a worker once
     (`Collection.map` with ``history=True``).
 
     Examples

@@ -78,13 +78,15 @@ def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
 class TaskRun:
     """A method's workers and rows, for the duration of a ``with`` block.
 
-    problem : the problem, and further positional arguments, which are refused
-    rate, barrier : as in `Collection.sample` and `Collection.barrier`
-    trace : snapshots of the model per epoch, whose objective is evaluated after the run
-    context : further arguments of `AsyncContext`
+    Attributes are (1) `ac`, the context; (2) `points`, the problem's rows, sampled, with the
+    barrier; (3) `updates`, the number of the model's steps so far.
 
-    Its attributes are the context `ac`; `points`, the problem's rows, sampled, with the barrier;
-    and `updates`, the number of the model's steps so far.
+    problem : the problem, and further positional arguments, which are refused
+    rate : as in `Collection.sample`
+    barrier : as in `Collection.barrier`
+    trace : number of snapshots of the model per epoch; the objective is evaluated at them after the
+        run
+    context : further arguments of `AsyncContext`
     """
 
     def __init__(
@@ -220,10 +222,10 @@ class TaskRun:
     def step(self, given: Any, of_number: Callable[[float], StepRule], share: float) -> StepRule:
         """Return the rule of step sizes; by default `share` over a task's largest curvature.
 
-        The curvature is known for a linear problem: that of a mean of B rows is between that of all
-        rows, at most the mean of theirs, and that of the largest row (expected smoothness, Gower et
-        al., "SGD: general analysis and improved rates", ICML 2019, for sampling without
-        replacement).
+        For a linear problem the curvature is known. The curvature of the mean loss of B rows is
+        between two bounds: (1) the curvature for all rows, which is at most the mean of the rows'
+        curvatures; (2) the largest row's curvature (expected smoothness, Gower et al., "SGD:
+        general analysis and improved rates", ICML 2019, for sampling without replacement).
         """
         safe = None
         if has_rows(self.problem):

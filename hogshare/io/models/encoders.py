@@ -28,7 +28,7 @@ def to_encoder(saved: Mapping[str, Any]) -> TableEncoder:
     Raises
     ------
     ValueError, TypeError, KeyError
-        If it is no valid encoder.
+        If the form is not a valid encoder.
     """
     encoder = TableEncoder(**saved["params"])
     encoder._validate_params()

@@ -51,7 +51,8 @@ def write(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     Raises
     ------
     TypeError
-        If it is, or contains, an unsupported value; the message is the end of a sentence about it.
+        If the value is unsupported or contains an unsupported value; the message is the end of a
+        sentence about it.
     """
 
     def parts(values: Any) -> list[Any]:
@@ -116,7 +117,7 @@ def read(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     Raises
     ------
     ValueError, TypeError, KeyError, OverflowError
-        If they are not the form of a value.
+        If the JSON and the arrays are not the form of a value.
     MemoryError
         If the value needs more memory than is free.
     """

@@ -4,10 +4,10 @@ A column is a list of values, sorted by kind; the values of each kind are arrays
 
     {"column": [n, kinds, [[kind, body], ...]]}
 
-`kinds` is the array of each value's index in the list of kinds, or None if there is one kind. Bytes
-are concatenated, with their lengths; strings are the bytes of UTF-8; the parts of tuples and
-frozensets are a column of their own, with the lengths. Only values of exactly the listed types are
-stored, since a value of a subclass would be read as another type.
+`kinds` is an array: for each value, the index of its kind in the list of kinds; or None if there is
+one kind. Bytes are concatenated, with their lengths. Strings are stored as the bytes of UTF-8. The
+parts of tuples and frozensets are a column of their own, with the lengths. Only values of exactly
+the listed types are stored, since a value of a subclass would be read as another type.
 
 Reading a column makes no other types, and checks that lengths and counts agree.
 """
@@ -40,7 +40,7 @@ def write(values: list[Any], name: str, arrays: dict[str, np.ndarray]) -> Any:
     Raises
     ------
     TypeError
-        If a value is of no supported kind; the message is the end of a sentence about it.
+        If the kind of a value is not supported; the message is the end of a sentence about it.
     """
     kinds = [_kind(value) for value in values]
     places = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
@@ -64,7 +64,7 @@ def read(said: Any, arrays: Arrays) -> list[Any]:
     Raises
     ------
     ValueError, TypeError, KeyError, OverflowError
-        If it is no valid column.
+        If the JSON and the arrays are not a valid column.
     MemoryError
         If its values need more memory than is free.
     """
@@ -87,7 +87,7 @@ def read(said: Any, arrays: Arrays) -> list[Any]:
         found.append(read_part)
     if codes is None:
         return found[0] if found else []
-    # values of each kind are in the column's order: take the next one of the right kind
+    # values of each kind are in the column's order, so the next value of the right kind is the one
     lists = [iter(part) for part in found]
     return [next(lists[place]) for place in places.tolist()]
 
@@ -159,7 +159,7 @@ def _form(kind: Any) -> IdForm:
 
 
 def _array(said: Any, arrays: Arrays, kinds: str) -> np.ndarray:
-    """Return an array of one dimension and one of some kinds, if memory suffices for its values."""
+    """Return a one-dimensional array of one of these kinds, if memory suffices for its values."""
     array = arrays[said["array"]]
     if array.dtype.kind not in kinds or array.ndim != 1:
         raise ValueError(f"the array {said['array']} is one of {array.dtype}")
@@ -257,7 +257,7 @@ def _zone(value: datetime) -> Any:
     if type(value.tzinfo) is ZoneInfo and value.tzinfo.key is not None:
         return value.tzinfo.key
     ahead = value.utcoffset()
-    # a zone of another library: with its offset the moment is equal, unless the clock repeats it
+    # another library's zone is stored as its offset: an equal moment, unless the clock repeats it
     if ahead is None or value.replace(tzinfo=timezone(ahead)) != value:
         kind = type(value.tzinfo)
         raise TypeError(

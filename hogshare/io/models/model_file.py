@@ -81,7 +81,7 @@ def load(path: str | Path) -> SavedModel:
     Raises
     ------
     ValueError
-        If the file is no model, is cut off, or was written by a later version.
+        If the file is not a model, is cut off, or was written by a later version.
     OSError
         If it cannot be opened.
     """

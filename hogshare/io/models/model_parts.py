@@ -165,7 +165,7 @@ def check_topics(model: SavedModel) -> None:
         raise ValueError("components_ are no pseudo-counts")
     wide = topics.astype(np.float64)
     expected = np.exp(psi(wide) - psi(wide.sum(axis=1, keepdims=True)))
-    # loosely: the stored values may have been computed in float32
+    # a loose tolerance: the stored values may have been computed in float32
     if not np.allclose(part, expected, rtol=1e-3, atol=1e-30):
         raise ValueError("exp_dirichlet_component_ is not that of components_")
     for name in ("doc_topic_prior_", "topic_word_prior_"):
@@ -208,7 +208,7 @@ def check_layers(model: SavedModel) -> None:
 
 
 def _check_layers(has: Mapping[str, Any], coefs: str, intercepts: str) -> list[tuple[int, ...]]:
-    """Refuse layers that do not fit the one before; return the shapes of their coefficients."""
+    """Refuse layers that do not fit the previous layer; return their coefficients' shapes."""
     layers, biases = has.get(coefs), has.get(intercepts)
     if not (type(layers) is type(biases) is list and len(layers) == len(biases) > 0):
         raise ValueError(f"{coefs} or {intercepts} are missing, or not by layer")
@@ -225,7 +225,7 @@ def _check_layers(has: Mapping[str, Any], coefs: str, intercepts: str) -> list[t
 
 
 def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
-    """Refuse values that are no optimizer of a network with these shapes."""
+    """Refuse values that are not an optimizer of a network with these shapes."""
     fields = OF_ADAM if isinstance(numbers, dict) and "ms" in numbers else OF_SGD
     if not (isinstance(numbers, dict) and set(numbers) == fields):
         raise ValueError("_optimizer is none that is known")
@@ -244,7 +244,7 @@ def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
 
 
 def _check_counts(has: Mapping[str, Any], *names: str) -> None:
-    """Refuse counts that are negative, too large, or no whole numbers."""
+    """Refuse counts that are negative, too large, or not whole numbers."""
     for name in names:
         count = has.get(name)
         if type(count) is not int or not 0 <= count < 1 << 62:
@@ -256,7 +256,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _check_generator(state: Any) -> None:
-    """Refuse values that are no state of a RandomState (`RandomState.get_state`)."""
+    """Refuse values that are not a state of a RandomState (`RandomState.get_state`)."""
     fits = isinstance(state, tuple) and len(state) == 5 and state[0] == GENERATOR
     if fits:
         _, words, place, has_normal, normal = state

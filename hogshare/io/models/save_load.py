@@ -23,7 +23,7 @@ from hogshare.io.models.model_file import SavedModel
 from hogshare.system import files
 from hogshare.system.ranges import LARGEST
 
-# the target value of rows that are not of a class, in classifiers with numeric targets
+# the target for rows outside a class, in classifiers with numeric targets
 BINARIZED = {"MLPClassifier": 0, "RidgeClassifier": -1}
 
 PathLike = str | os.PathLike[str]
@@ -64,10 +64,10 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
     Notes
     -----
     The file contains the class, all parameters, and the attributes of a fit or `partial_fit`, bit
-    for bit: those for predictions, and those from which a further `partial_fit` or warm start
-    continues. It contains neither `report_`, nor callbacks, nor attributes of your own. A
-    `partial_fit` of the loaded estimator continues as that of the original would, except that its
-    first call copies the coefficients once.
+    for bit: the attributes for predictions, and the attributes from which a further `partial_fit`
+    or warm start continues. It contains neither `report_`, nor callbacks, nor attributes of your
+    own. A `partial_fit` of the loaded estimator continues as the original's `partial_fit` would,
+    except that its first call copies the coefficients once.
 
     The file is an ``.npz`` archive of arrays and one header of JSON; reading it executes no code.
 
