@@ -1,25 +1,26 @@
 """The arrays that all workers of a run share, in four groups by purpose.
 
-A kernel takes the groups that its work needs: Numba passes every array of a tuple as seven words at
-every call that it does not inline, and each of them lengthens a first fit's compile.
+A kernel takes only the groups that its work needs. At every call that is not inlined, Numba passes
+every array of a tuple as seven words, and each word lengthens the compilation of a first fit.
 
 - `Schedule`: the assignment of blocks, and the epochs' results. Writers: all workers, and the
-  monitor for one that died, word by word, in the order that `epoch_schedule` describes; at an
-  epoch's end only the owner of the ENDER word (`epoch_criteria`); a worker its own row of the
-  table. Readers: all.
+  monitor on behalf of a dead worker, write word by word, in the order that `epoch_schedule`
+  describes. At an epoch's end only the owner of the ENDER word writes (`epoch_criteria`). A worker
+  writes its own row of the table. Readers: all workers, the monitor and the caller.
 - `Vector`: the model and the arrays for exchanging it. Writers: the owner of a segment's word
   (`copy_exchange`), any worker without order (`hogwild_steps`, `asaga_steps`), or the master alone
-  (`master_updates`); the curvatures and rarity were written before the run. Readers: the writers,
-  in the same way, and at an epoch's end the worker that ends it.
+  (`master_updates`); the curvatures and rarity were written before the run. Readers: the same
+  workers, in the same way, and at an epoch's end the worker that ends it.
 - `MemoryArrays`: the memory of rows of SDCA and SAGA. Writers: a row's entry is written by the
-  worker that has claimed its block (`dual_ascent`, `saga_steps`); average and mean like the vector;
-  after a death, the owner of SUMMER writes while all stand still (`run_membership.pause`). Readers:
-  the same.
-- `MasterMail`: the messages to a master and its sum. Writers: the mailbox as `edge_slots`
-  describes, all else by the master alone (`master_updates`). Reader: the master.
+  worker that has claimed its block (`dual_ascent`, `saga_steps`); average and mean are written like
+  the vector. After a death the owner of SUMMER writes while all workers stand still
+  (`run_membership.pause`). Readers: the same workers.
+- `MasterMail`: the messages to a master and its sum. Writers: the mailbox is written as
+  `edge_slots` describes, all other arrays by the master alone (`master_updates`). Reader: the
+  master.
 
-Nothing is freed in a kernel, but by the owner of a session (`hogshare.engine.session`), which made
-the arrays. The barriers' words are in the table and the control words (`barrier_codes`). Every
+Freeing: no kernel frees an array. The owner of a session (`hogshare.engine.session`) makes and
+frees them. The barriers' words are in the table and the control words (`barrier_codes`). Every
 quantum gets all groups: an array that its plane or rule does not use is empty.
 """
 
@@ -35,11 +36,11 @@ class Schedule(NamedTuple):
 
     control, returned, table, staleness, columns : see `layout`
     order : int64 [2, n_training_rows], the row order by parity of the epoch
-    permutation : int64 [n_rows], the source that the next order is shuffled from
+    permutation : int64 [n_rows], the permutation from which the next order is shuffled
     held_out : uint8 [n_rows] or empty, rows that are never claimed
-    chances : float64 [n_rows], how often an epoch visits each row on average (empty: once)
-    done : int64 [n_open, n_blocks], epoch + 1 that completed the block
-    remaining : int64 [n_open * WORD], blocks to complete
+    chances : float64 [n_rows], mean number of visits of each row in an epoch (empty: once)
+    done : int64 [n_open, n_blocks], 1 + the epoch in which the block was last completed
+    remaining : int64 [n_open * WORD], number of blocks still to complete
     sums : float64 [n_open, 3 * n_columns], losses, criteria and squared changes of the epoch so far
     history : float64 [n_epochs recorded], mean loss per epoch
     recording : int64 [n_events, N_EVENT], see `replay` (empty: nothing is recorded)
@@ -66,10 +67,11 @@ class Vector(NamedTuple):
 
     w : rows' dtype [n_features * n_columns], the shared vector
     intercept : float64 [n_columns]
-    curvature : float32 [n_features], for the exchange (empty without)
-    intercept_curvature : float64 [1]
+    curvature : float32 [n_features], curvatures for the exchange (empty without an exchange)
+    intercept_curvature : float64 [1], the intercepts' curvature
     segments : int64 [n_segments * WORD], 1 + the owner of each segment, or 0
-    rarity : float32 [n_features], rows per row that has the feature (only lock-free and SAGA)
+    rarity : float32 [n_features], number of rows divided by the number of rows that have the
+        feature (only lock-free and SAGA)
     """
 
     w: np.ndarray
@@ -85,11 +87,11 @@ class MemoryArrays(NamedTuple):
 
     dual : rows' dtype [n_rows * (1 + n_columns)], see `dual_ascent` (empty without the dual rule)
     dual_mean : float64 [n_columns], mean of the dual variables, or of SAGA's gradients
-    gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without)
-    average : float64 [n_features * n_columns], its average (empty without)
+    gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without SAGA)
+    average : float64 [n_features * n_columns], the table's average (empty without SAGA)
     units : float64 [2, n_features], to compare gradients: the features' origins, and one over their
-        sizes, or 0 if a feature is not compared (`problems.linear.units`; empty without)
-    divisors : float64 [n_features], divisors of the dense columns (empty: not divided)
+        sizes, or 0 if a feature is not compared (`problems.linear.units`; empty if not needed)
+    divisors : float64 [n_features], divisors of the dense columns (empty: columns are not divided)
     """
 
     dual: np.ndarray
@@ -103,18 +105,20 @@ class MemoryArrays(NamedTuple):
 class MasterMail(NamedTuple):
     """The messages to a master, its sum and its journal; all empty without a master.
 
-    ``gathered`` to ``gathered_intercepts`` are the sum in hand.
+    The fields from ``gathered`` to ``gathered_intercepts`` contain the unfinished sum.
 
-    ages : int64 [n_workers, HISTOGRAM], each worker's messages by age
+    ages : int64 [n_workers, HISTOGRAM], number of each worker's messages by age
     box : Mailbox, whose edge k leads from worker k to the master. A message's values are the
-        changes of the coordinates given by its places; its dense values are the intercepts'
-        changes; a whole message's first values, in the model's dtype, are for all coordinates
+        changes of the coordinates given by its places, and its dense values are the intercepts'
+        changes. A whole message begins with the changes of all coordinates, in the model's dtype
     gathered : float64 [n_features * n_columns], the changes so far, valid where marked
     gathered_places : int64 [n_features * n_columns], the changed coordinates
-    gathered_marks : int64 [n_features * n_columns], 1 + version in which a coordinate last changed
-    gathered_intercepts : float64 [n_columns]
-    journal : float64 [n_features * n_columns + n_columns], the values of the next version: of the
-        places in their order (in the model's dtype, if those are all), then the intercepts
+    gathered_marks : int64 [n_features * n_columns], 1 + the version in which a coordinate last
+        changed
+    gathered_intercepts : float64 [n_columns], the intercepts' changes so far
+    journal : float64 [n_features * n_columns + n_columns], the values of the next version: first
+        the values at `gathered_places`, in their order, or at all places (then in the model's
+        dtype), then the intercepts
     """
 
     ages: np.ndarray

@@ -1,19 +1,20 @@
-"""Barriers, which decide when a worker may go on, as integer codes over the progress table.
+"""Barriers, which decide when a worker may go on, as integer codes; they read the progress table.
 
 Writers: every worker writes its own row (T_PASSED, T_ARRIVED, T_STREAM, T_LAG); a worker that finds
-enough workers available writes GENERATION, by a compare-exchange. Readers: all. Order: a worker's
-push comes before its clock (a releasing store), and a clock is loaded acquiring, so a worker that
-passes because of a clock and then pulls has that push. With a master the push is over when the
-master has taken the message; the message's worker waits for that before it counts the block. No
-function of this file waits: a predicate answers, and the runtime asks again.
+enough workers available writes GENERATION, by a compare-exchange. Readers: all workers. Order: a
+worker's push comes before its clock (a releasing store), and a clock is loaded acquiring, so a
+worker that passes because of a clock and then pulls has that push. With a master the push is over
+when the master has taken the message; the worker counts the block only after that. No function of
+this file waits: a predicate answers, and the runtime asks again.
 
 The lag rule covers BSP, SSP, pBSP, pSSP and the fraction rule: a worker with clock c passes if the
-wanted share of the inspected workers has a clock of at least c - staleness. These are all others,
-or a sample of them drawn without replacement (Wang et al. 2017, section 6.1). Only workers that
-have joined and not left count: a worker that starts, pauses, is done or dead delays no other.
+wanted share of the inspected workers has a clock of at least c - staleness. The inspected workers
+are all others, or a sample of them drawn without replacement (Wang et al. 2017, section 6.1). Only
+workers that have joined and not left count: a worker that is starting, paused, done or dead delays
+no other worker.
 
-Throttled release (Soori et al. 2019) releases all waiting workers as soon as there are enough: the
-generation advances, and every worker that arrived in an earlier one passes.
+Throttled release (Soori et al. 2019) releases all waiting workers as soon as enough of them wait:
+the generation advances, and every worker that arrived in an earlier generation passes.
 """
 
 import numpy as np
@@ -40,13 +41,13 @@ def in_run(state):
 
 @inlined
 def within(clock, least, staleness):
-    """Apply the lag rule to one pair: whether `least` no longer delays a worker at `clock`."""
+    """Whether a worker at clock `least` no longer delays one at `clock`, by the lag rule."""
     return clock - least <= staleness
 
 
 @inlined
 def enough(near, of, share):
-    """Whether `near` workers are the wanted share of `of`, up to rounding."""
+    """Whether `near` workers are at least the wanted share of `of` workers, up to rounding."""
     # 7 of 25 are 0.28, whose product with 25 is above 7 in floating point
     return near >= (share - ROUNDING) * of
 
@@ -60,7 +61,7 @@ def sees(table, me, k):
 
 @helper
 def least_clock(table, me):
-    """Return the least clock of the others in the run; -1 if there are none."""
+    """Return the least clock of the other workers in the run; -1 if there are none."""
     least = -1
     for k in range(table.shape[0]):
         if sees(table, me, k):
@@ -82,13 +83,14 @@ def others_in_run(table, me):
 
 @helper
 def lag_allows(table, me, clock, staleness, sample, share, stream):
-    """Whether enough of the sampled workers are within the bound; also the lead and the stream.
+    """Return whether enough of the sampled workers are within the bound, the lead, and the stream.
 
-    Each of the remaining others is drawn with the chance (still wanted) / (still left), which makes
-    every set of that size equally likely. The lead is on the last of all others.
+    Each of the remaining others is drawn with the chance (still wanted) / (still left). This makes
+    every set of that size equally likely. The lead is counted from the slowest of all others, drawn
+    or not.
     """
-    least = clock  # in the same scan as the draw: a second one may see a worker that joined since
-    # an upper bound: each worker counts that is in the run when the loop comes to it
+    least = clock  # in the same scan as the draw: a second one might see a worker that joined since
+    # an upper bound: a worker counts if it is in the run when the loop comes to it
     left = table.shape[0] if sample == EVERYBODY else others_in_run(table, me)
     wanted = left if sample == EVERYBODY else min(sample, left)
     drawn = 0
@@ -123,8 +125,8 @@ def throttle_allows(plan, table, control, me):
         waiting = 0
         live = 0
         for k in range(table.shape[0]):
-            # A worker that waits at a plane comes to no barrier, and may wait for one that has.
-            # Nor does a worker come that has done its share of the open epochs.
+            # A worker that waits at a plane comes to no barrier, and may wait for a worker that has
+            # come. A worker that has done its share of the open epochs does not come either.
             stays_away = load(table[k], layout.T_PLANE_WAIT) != 0
             stays_away = stays_away or (k != me and waits_for_epochs(table, control, plan, k))
             if in_run(load(table[k], layout.T_STATE)) and not stays_away:
@@ -169,13 +171,13 @@ def may_pass(plan, table, control, me):
 
 @kernel
 def poll(plan, table, control, me):
-    """Call `may_pass` from outside of a quantum, for a simulation's queue."""
+    """Call `may_pass` outside of a quantum, for a simulation's queue."""
     return may_pass(plan, table, control, me)
 
 
 @kernel
 def move_on(control, generation):
-    """Advance GENERATION to one that another site has released, unless it is that far already."""
+    """Advance GENERATION to a number released at another site, unless it is that far already."""
     while True:
         now = load(control, layout.GENERATION)
         if now >= generation:
@@ -186,9 +188,9 @@ def move_on(control, generation):
 
 @helper
 def enter(plan, table, me):
-    """Join the barrier's world at the others' least clock; the first block is free.
+    """Join the barrier's world at the others' least clock; the first block needs no barrier.
 
-    A worker with rows of its own has to do as many blocks as the others, and joins at its own
+    A worker with rows of its own has to do as many blocks as the others, so it joins at its own
     clock.
     """
     state = table[me]

@@ -1,9 +1,9 @@
 """The part of every quantum before a block: poll, pass the barrier, claim.
 
-A quantum that finds no block yet, or waits at a barrier, polls again for a moment, T_POLLS times in
-one wait. Longer waits are the loop's (`hogshare.engine.loop`).
+A quantum that finds no block yet, or waits at a barrier, polls again for a moment, up to T_POLLS
+times in one wait. The loop does longer waits (`hogshare.engine.loop`).
 
-Writers: every worker writes its own row of the table, and the schedule's words through
+Writers: every worker writes its own row of the table, and the schedule's words by the functions of
 `epoch_schedule`.
 """
 
@@ -18,17 +18,17 @@ from hogshare.kernels.schedule.epoch_schedule import EXCHANGE, MASTER, claim, mu
 from hogshare.kernels.schedule.ordered_rounds import COMPUTED, UNSENT, next_step
 from hogshare.kernels.schedule.shares import rows_before, span_of
 
-# Polls of the run's words, a nanosecond each, before a waiting quantum gives its core up once; in
-# plain Python each takes as long as a hundred. Few if every block waits for another worker, which
-# may have no core: behind a barrier, and with a master.
+# Number of polls of the run's words, a nanosecond each, before a waiting quantum gives up its core
+# once; in plain Python a poll takes as long as a hundred compiled polls. The number is small if
+# every block waits for another worker, which may have no core: behind a barrier, and with a master.
 GLANCES, FEW_GLANCES = (100, 1) if JIT_DISABLED else (10_000, 100)
 
 
 @helper
 def rows_of(ticket, plan, orders, first_t):
-    """Return a block's order, its begin and end in that, and its first row's time.
+    """Return a block's row order, the block's begin and end in it, and its first row's time.
 
-    The time is the number of rows visited before, including those that other machines have visited
+    The time is the number of rows visited before, including rows that other machines have visited
     meanwhile.
     """
     epoch = ticket // plan.n_blocks
@@ -41,7 +41,7 @@ def rows_of(ticket, plan, orders, first_t):
 
 @inlined
 def is_waited_for(schedule, plan):
-    """Whether blocks will come again by the other workers alone, without the caller."""
+    """Whether the other workers alone, without the caller, will make blocks available again."""
     ended = load(schedule.control, layout.EPOCHS)
     return ended < plan.max_epochs and ended < load(schedule.control, layout.LIMIT)
 
@@ -50,10 +50,10 @@ def is_waited_for(schedule, plan):
 def poll_again(schedule, plan, me):
     """Poll for some microseconds; return whether the waiting worker may retry in this quantum.
 
-    Between two polls the core is given up, because the awaited worker may need it. On a busy
-    machine each time takes milliseconds, so the polls of a wait are few, and later quanta of the
-    same wait make none. A worker whose wait has ended sets T_POLLED back to 0. No worker polls
-    while all must stand still for a repair, or when a stop ends the quantum.
+    After the polls the core is given up once, because the awaited worker may need it. On a busy
+    machine this takes milliseconds, so a wait calls this function a few times only, and later
+    quanta of the same wait do not poll. A worker whose wait has ended sets T_POLLED back to 0. No
+    worker polls while all workers must stand still for a repair, or when a stop ends the quantum.
     """
     control = schedule.control
     state = schedule.table[me]
@@ -70,7 +70,7 @@ def poll_again(schedule, plan, me):
     for _ in range(glances):
         changed = load(control, layout.EPOCHS) != ended or load(control, layout.READY) != ready
         if plan.grid > 0 and load(control, layout.COMPLETED) != completed:
-            break  # the cell that is waited for may be done
+            break  # the awaited cell may be done
         if changed or load(control, layout.SECTION) != section:
             break
         if load(control, layout.RETURNED) > 0 or load(control, layout.STOP) != layout.RUNNING:
@@ -82,15 +82,16 @@ def poll_again(schedule, plan, me):
 
 @helper
 def claim_or_wait(schedule, plan, me):
-    """Take the next block; retry for a moment if there is none yet.
+    """Claim the next block; retry for a moment if there is none yet.
 
-    The wait is for the last blocks of others: epoch e may not begin before epoch e - 2 has ended,
-    and a run may not end before its last epoch.
+    It waits for the last blocks of other workers: epoch e may not begin before epoch e - 2 has
+    ended, and a run may not end before its last epoch.
     """
     state = schedule.table[me]
     ticket = claim(schedule, plan, me)
     while ticket == layout.NO_BLOCK:
-        # a failed claim has written its block's number, and the monitor would wait for that block
+        # a failed claim has written its block's number: without this the monitor would wait for
+        # that block
         store(state, layout.T_BLOCK, layout.NO_BLOCK)
         if not (is_waited_for(schedule, plan) and poll_again(schedule, plan, me)):
             return ticket
@@ -101,18 +102,20 @@ def claim_or_wait(schedule, plan, me):
 
 @kernel
 def stop(control, reason):
-    """Ask all workers to stop at their next block, from outside of the run; the first reason stays.
+    """Stop all workers at their next block, from outside of the run; the first reason stays.
 
-    A compare-exchange, as in the run's own stops: between a load and a store another may stop it.
+    It uses a compare-exchange, as the run's own stops do: between a load and a store another worker
+    might stop the run.
     """
     stop_now(control, reason)
 
 
 @helper
 def pass_barrier(plan, schedule, vector, memory, private, me):
-    """Whether the worker may claim its next block; it has the others' pushes then.
+    """Whether the worker may claim its next block; if so, its copy has the others' pushes.
 
-    It retries for a moment, unless each poll is a draw of its own: one of many would be lucky.
+    It retries for a moment, unless each poll draws a new sample: of many draws, one would pass by
+    luck.
     """
     state = schedule.table[me]
     if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # otherwise it waits for something else
@@ -128,7 +131,7 @@ def pass_barrier(plan, schedule, vector, memory, private, me):
 
 @helper
 def step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """Do `next_step`; poll for a moment whether others have had their sections."""
+    """Do `next_step`; poll for a moment until others have had their sections."""
     answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
     while answer == layout.QUANTUM_WAIT and poll_again(schedule, plan, me):
         answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
@@ -151,7 +154,7 @@ def nothing_to_claim(schedule, plan, me):
 
 @helper
 def begin_step(schedule, private, me):
-    """Answer that the block in hand is ready for its step, which is taken outside of kernels."""
+    """Return QUANTUM_STEP: the block in hand is ready for its step outside of kernels."""
     start_block(private.local)
     schedule.table[me, layout.T_STEP] = 1
     return layout.QUANTUM_STEP

@@ -1,4 +1,4 @@
-"""Block times on a virtual clock: one number for each block of each worker.
+"""Block times on a virtual clock: one random number for each block of each worker.
 
 A draw depends only on the seed, the worker and the number of its block. So it is the same for any
 interleaving of the workers, for any barrier, and for a simulation with or without a model.
@@ -21,7 +21,7 @@ MEASURED = 5
 
 @exact_helper
 def another(state):
-    """Advance the generator's state by two steps: after one, a small number is still small."""
+    """Advance the generator's state by two steps: after one step, a small state is still small."""
     return next_random(next_random(state))
 
 
@@ -37,7 +37,8 @@ def normal(state):
 def gamma(shape, state):
     """Draw a gamma number of the given shape and scale 1.
 
-    Source: Marsaglia and Tsang 2000; below shape 1 from a draw of shape + 1, their section 6.
+    Source: Marsaglia and Tsang 2000. For a shape below 1 the number comes from a draw of shape + 1,
+    as in their section 6.
     """
     boost = 1.0
     if shape < 1.0:
@@ -64,8 +65,8 @@ def block_seconds(code, a, b, trace, seed, worker, block):
     code : CONSTANT (a seconds), EXPONENTIAL (mean a), LOG_NORMAL (mean a, b the logarithm's
         standard deviation), GAMMA (mean a, shape b), UNIFORM (from a to b), MEASURED (an entry of
         the trace)
-    trace : float64 [n], empty for all but MEASURED
-    seed : below 2^32
+    trace : float64 [n], measured block times; empty unless the code is MEASURED
+    seed : seed of the draws, below 2^32
     block : number of blocks that the worker has completed before
     """
     if code == CONSTANT:

@@ -1,7 +1,7 @@
 """The end of an epoch: the criterion, the held-out score, and whether learning goes on.
 
-Writers: the worker that has taken the ENDER word, alone (columns, history, EPOCHS, and LIMIT
-downwards). All sums that it reads were added before the count-down of the epoch's blocks, which
+Writers: only the worker that has taken the ENDER word writes columns, history and EPOCHS, and
+lowers LIMIT. All sums that it reads were added before the count-down of the epoch's blocks, which
 acquires.
 """
 
@@ -33,7 +33,7 @@ def any_nonfinite(private, vector, plan):
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
     w = vector.w if in_shared else private.w
     outside = 0
-    # a count over all values: without an early exit the loop runs at the speed of memory
+    # it counts over all values: without an early exit the loop runs at the speed of memory
     for j in range(w.shape[0]):
         outside += 0 if np.isfinite(w[j]) else 1
     if outside > 0:
@@ -47,9 +47,9 @@ def any_nonfinite(private, vector, plan):
 
 @helper
 def add_cells(sums, n_columns):
-    """Add up the losses of an epoch's cells, in the cells' order, which fixes the sum's bits.
+    """Add up the losses of an epoch's cells, in the order of their numbers: this fixes the bits.
 
-    sums : those of an epoch, followed by a place for each cell
+    sums : the sums of an epoch, followed by a place for each cell
     """
     total = 0.0
     for k in range(3 * n_columns, sums.shape[0]):
@@ -62,8 +62,8 @@ def add_cells(sums, n_columns):
 def find_criteria(rule, sums, w, divisors, n_rows, criterion):
     """Write the mean of an epoch's losses and penalties, column by column, into `criterion`.
 
-    sums : float64[3 * n_columns], of the epoch's blocks
-    w, divisors : the model, see `half_squares`
+    sums : float64[3 * n_columns], sums over the epoch's blocks
+    w, divisors : the model's coefficients and the features' divisors, see `half_squares`
     n_rows : number of training rows
     """
     n_columns = criterion.shape[0]
@@ -83,7 +83,7 @@ def find_criteria(rule, sums, w, divisors, n_rows, criterion):
 
 @helper
 def settle_columns(rule, plan, columns, sums, criterion, score, epoch):
-    """Settle step sizes by an epoch's sums; True if no column learns any more."""
+    """Set the step sizes from an epoch's sums; return True if no column learns any more."""
     if rule.method == SAGA and rule.tamed != 0:
         tame(columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
     fade(rule, columns, epoch)
@@ -93,14 +93,15 @@ def settle_columns(rule, plan, columns, sums, criterion, score, epoch):
 
 @helper
 def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
-    """Decide whether learning goes on; the worker has taken the ENDER word."""
+    """Decide after `epoch` whether learning goes on; the worker has taken the ENDER word."""
     control = schedule.control
     local = private.local
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
     w = vector.w if in_shared else private.w
     n_columns = local.shape[1]
     n_rows = np.float64(schedule.order.shape[1])
-    # the caller that gets the model checks it too: after a run's last epoch one check is enough
+    # the caller that receives the model checks it too, so after a run's last epoch no check is
+    # needed
     handed_back = plan.private == ALONE and epoch + 1 >= plan.max_epochs and not plan.report_epochs
     if not handed_back and any_nonfinite(private, vector, plan):
         stop_now(control, layout.STOPPED_BY_DIVERGENCE)
@@ -144,7 +145,8 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
 def steepest(rule, units, w, average, means):
     """Return the largest component of the gradient mapping, in the features' units if known.
 
-    It is computed from SAGA's average, so it belongs to recent models and not to the present one.
+    It is computed from SAGA's average, so it is the gradient at recent models, not at the present
+    one.
     """
     l2, l1 = strengths(rule)
     n_columns = means.shape[0]
@@ -168,13 +170,14 @@ def steepest(rule, units, w, average, means):
 def call(rule, schedule, memory, sums, w, average, means, epoch):
     """Pause the workers for a convergence check, once an epoch has changed little enough.
 
-    An epoch's change of the rows' memory decays like the gradient while that has far to go. If
-    only few directions remain, which change little from one epoch to the next, SAGA's average is
-    the gradient to a few per cent. So both indicate convergence without an evaluation.
+    While the gradient is far from zero, an epoch's change of the rows' memory decays like the
+    gradient. Later only few directions remain, which change little from one epoch to the next, and
+    SAGA's average is the gradient to a few per cent. So both numbers indicate convergence without
+    an evaluation.
 
-    The owner of the ENDER word lowers the limit before EPOCHS advances: no worker has claimed from
-    the epoch after the next one then. With several workers some may have claimed from the next one:
-    its change is predicted at the recent rate, and the pause comes after it.
+    The owner of the ENDER word lowers the limit before EPOCHS advances: at that time no worker has
+    claimed from the epoch after the next one. With several workers some may have claimed from the
+    next epoch. Its change is predicted at the recent rate, and the pause comes after it.
     """
     columns = schedule.columns
     n_columns = columns.shape[1]
@@ -215,11 +218,12 @@ def epoch_is_over(schedule, plan):
 
 @helper
 def end_epochs(rows, rule, plan, schedule, vector, memory, private, me):
-    """End every epoch that is over, in order.
+    """End every epoch that is over, in the order of their numbers.
 
-    Two short epochs may be over before the first has been decided on, so completing a last block
-    is not enough to end its epoch. The worker that completes one takes the ENDER word, or leaves
-    the work to the word's owner, which checks again after giving the word back.
+    Two short epochs may be over before the first has been ended, so a worker that completes an
+    epoch's last block cannot simply end this epoch. It takes the ENDER word and ends all epochs
+    that are over. If another worker owns the word, it leaves the work to this owner, which checks
+    again after giving the word back.
     """
     control = schedule.control
     while epoch_is_over(schedule, plan):

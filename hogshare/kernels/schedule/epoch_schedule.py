@@ -4,22 +4,23 @@ Writers, and the order of their stores:
 
 - A worker writes its intent ``table[me, T_BLOCK] = ticket`` and then takes the ticket with a
   compare-exchange, so a worker that dies at any instruction leaves its block's number behind.
-- A worker that completes a block exchanges ``done``; only the first to do so counts it down in
-  ``remaining``. A block that runs twice (its worker was taken for dead) counts once.
+- A worker that completes a block exchanges the block's entry in ``done``; only the first worker to
+  do so counts the block down in ``remaining``. A block that runs twice (its worker was taken for
+  dead) counts once.
 - Once ``remaining`` is zero, the owner of the ENDER word ends the epoch: it reads the loss sums
   (all added before the count-down, which acquires), applies the stop criterion, then advances
   EPOCHS (release). Epochs end in order.
-- Orders and sums come in pairs, by the parity of the epoch: epoch e + 1 is prepared once epoch
-  e - 1 has ended, so at most two epochs are ever open.
-- Where workers do not wait for each other's epochs (`EpochPlan.free`), sums exist for more epochs,
-  by the epoch's number; those of an ended epoch are cleared for the next epoch that has none. Two
+- There are two orders and two sets of sums, used by the parity of the epoch: epoch e + 1 is
+  prepared once epoch e - 1 has ended, so at most two epochs are open at any time.
+- If workers do not wait for each other's epochs (`EpochPlan.free`), sums exist for more epochs, by
+  the epoch's number. The sums of an ended epoch are cleared for the next epoch that has none. Two
   orders are enough: a worker is in one epoch, and its share is dealt by the owner of PREPARER,
-  which writes T_DEALT last. A worker that does a block of a worker gone two epochs before may find
-  other rows in it.
-- At LIMIT epochs no worker claims: workers leave, and the caller checks convergence and raises
-  LIMIT. With `free`, a worker leaves when all workers have come that far, in whichever epoch it is
-  by then. The owner of the ENDER word may lower LIMIT to an epoch from which no worker has claimed
-  yet (`epoch_criteria.call`).
+  which writes T_DEALT last. If a worker does a block of a worker that was gone two epochs before,
+  it may find other rows in it.
+- After LIMIT epochs no worker claims: workers leave, and the caller checks convergence and raises
+  LIMIT. With `free`, a worker leaves when all workers have completed LIMIT epochs, in whichever
+  epoch it is itself by then. The owner of the ENDER word may lower LIMIT to an epoch from which no
+  worker has claimed yet (`epoch_criteria.call`).
 - Only the monitor puts a dead worker's block into ``returned``.
 """
 
@@ -46,17 +47,17 @@ from hogshare.kernels.schedule.streams import (
     shuffle_windows,
 )
 
-LOCK_FREE = 0  # values of Plan.private: every worker on the one vector
-EXCHANGE = 1  # private copies
+LOCK_FREE = 0  # values of Plan.private: all workers write the one vector
+EXCHANGE = 1  # each worker writes a private copy
 ALONE = 2  # a single worker on the vector itself
-MASTER = 3  # snapshots, and changes by mail to a master
+MASTER = 3  # workers read snapshots and mail changes to a master
 
 SUM = 0  # values of Plan.fold: messages to a master are changes as they are
 WEIGHTED = 1  # each coordinate is weighted by how far the block has moved it
-MEAN = 2  # all are divided by the number of messages that begin at about one point
+MEAN = 2  # all are divided by the number of messages that start from about the same point
 
-# value of Plan.sleeps on a virtual clock: a block is computed in an instant, without an exchange in
-# the middle of it
+# value of Plan.sleeps on a virtual clock: a block is computed in an instant, without an exchange
+# inside it
 SIMULATED = 2
 
 
@@ -66,13 +67,13 @@ class EpochPlan(NamedTuple):
     block_rows: int
     n_blocks: int
     max_epochs: int
-    interval: int  # rows between exchanges; 0: the one vector is written directly
+    interval: int  # number of rows between exchanges; 0: the one vector is written directly
     private: int
     atomic: int
     shuffle: int
     replace: int  # with chances: draw each visit independently
     window: int  # neighbours read together in a shuffled order; 0: none, it is wholly random
-    abreast: int  # windows read together, a row of each after the other, see `streams`
+    abreast: int  # windows read together, one row of each in turn, see `streams`
     interleaved: int  # 1: each of those begins a row later than the one before it
     seed: int
     record_every: int  # blocks between snapshots; 0: never
@@ -81,34 +82,34 @@ class EpochPlan(NamedTuple):
     regression: int
     patience: int
     tol: float
-    ordered: int  # 1: rounds in which workers fold and claim in their order, see `ordered_rounds`
-    barrier: int  # its code, see `barrier_codes`; the next five belong to it
+    ordered: int  # 1: rounds in which workers fold and claim in the order of their numbers
+    barrier: int  # its code, see `barrier_codes`; the next five fields belong to it
     sample: int
     staleness: int
     share: float
     reuses: int  # 1: a worker that may not pass draws the same sample again
     available: int
-    gradients: int  # messages that a master sums in an update; the next three are a master's too
-    cutoff: int  # largest age, in versions, of a message that is not dropped; -1: none is
+    gradients: int  # number of messages in a master's update; the next three also concern masters
+    cutoff: int  # largest age, in versions, of a message that is not dropped; -1: no limit
     damped: int  # 1: a message counts by one over one plus its age
     inline: int  # 1: the only worker is its own master
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
-    parts: int  # in which a worker reads and writes the one vector separately; 0: row by row
-    shares: int  # workers that have rows of their own, see `shares`; 0: any worker takes any block
+    parts: int  # number of parts of the one vector, read and written separately; 0: row by row
+    shares: int  # number of workers with own rows, see `shares`; 0: any worker takes any block
     stride: float = 1.0  # rows visited at all sites for each row of this site
-    first: int = 0  # the number of this site's first worker
+    first: int = 0  # number of this site's first worker
     everywhere: int = 0  # number of workers with shares at all sites
     split: int = (
-        0  # workers that each compute a part of one mini-batch, see `ordered_rounds`; 0: none do
+        0  # number of workers that each compute a part of a mini-batch, see `ordered_rounds`; or 0
     )
     step_rows: int = (
-        0  # rows of a mini-batch, where one call takes a block's steps, see `network_training`
+        0  # rows of a mini-batch if one call takes a block's steps, see `network_training`
     )
     free: int = 0  # 1: workers with shares go on into the next epoch without the others
     fold: int = SUM  # how messages to a master are weighted
     copied: int = 0  # with a master, 1: rows are stepped on a copy of the model with a scale
     grid: int = (
-        0  # number of groups of each kind, whose pairs are the blocks, see `grid_quanta`; 0: none
+        0  # number of groups of each kind; a block is a pair of groups, see `grid_quanta`; or 0
     )
 
 
@@ -135,7 +136,7 @@ def open_epoch(schedule, plan, epoch):
 
 @helper
 def prepare_share(schedule, plan, owner, epoch, me):
-    """Deal a worker's rows of its next epoch, if PREPARER is free; whether they are dealt."""
+    """Deal a worker's rows of its next epoch if PREPARER is free; return whether they are dealt."""
     control, of_owner = schedule.control, schedule.table[owner]
     if load(of_owner, layout.T_DEALT) <= epoch:
         if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
@@ -182,7 +183,7 @@ def prepare_order(schedule, plan, epoch, me):
 
 @helper
 def take_returned(schedule, me):
-    """Take a block that the monitor has put back; NO_BLOCK if there is none."""
+    """Claim a block that the monitor has put back; return NO_BLOCK if there is none."""
     returned = schedule.returned
     for k in range(returned.shape[0] // layout.WORD):
         block = load(returned, k * layout.WORD)
@@ -198,7 +199,7 @@ def take_returned(schedule, me):
 
 @helper
 def is_open(schedule, plan, epoch, is_late, me):
-    """Whether blocks of an epoch may be claimed; prepare orders in time.
+    """Return whether blocks of an epoch may be claimed; prepare the next order in time.
 
     is_late : whether the middle of the epoch has passed
     """
@@ -219,8 +220,9 @@ def is_open(schedule, plan, epoch, is_late, me):
 def must_wait(table, control, epoch):
     """Whether, with `EpochPlan.free`, a worker may not begin a block of an epoch yet.
 
-    Either all workers pause now, or the epoch has no sums yet. Nor may one worker run ahead alone:
-    while another is still starting, no more than two epochs are open, as on other planes.
+    It has to wait (1) if all workers pause now, (2) if the epoch has no sums yet, or (3) if another
+    worker is still starting and the epoch would be the third open one: so no worker runs ahead
+    alone.
     """
     ended = load(control, layout.EPOCHS)
     if ended >= load(control, layout.LIMIT) or epoch >= load(control, layout.READY):
@@ -234,7 +236,7 @@ def must_wait(table, control, epoch):
 
 @helper
 def claim_of_share(schedule, plan, me, owner):
-    """Take the next block of a worker's share: its own, or that of a worker that is gone."""
+    """Claim the next block of the share of worker `owner`: of `me` itself, or of a gone worker."""
     state = schedule.table[me]
     of_owner = schedule.table[owner]
     per_epoch = plan.n_blocks // plan.shares
@@ -260,7 +262,7 @@ def claim_of_share(schedule, plan, me, owner):
 
 @helper
 def waits_for_epochs(table, control, plan, me):
-    """Whether a worker's next block is in an epoch that begins when others have done theirs."""
+    """Whether a worker's next block is in an epoch that begins only when others are done."""
     if plan.shares == 0:
         return False
     epoch = table[me, layout.T_SHARE] // (plan.n_blocks // plan.shares)
@@ -274,9 +276,10 @@ def waits_for_epochs(table, control, plan, me):
 
 @helper
 def claim_own(schedule, plan, me):
-    """Take the next block of the worker's own rows, or else one left by a worker that is gone.
+    """Claim the next block of the worker's own rows, or a block left by a worker that is gone.
 
-    With `EpochPlan.free` a left block comes first if its share is further behind than the own one.
+    With `EpochPlan.free` a left block comes first if its share is further behind than the worker's
+    own share.
     """
     if plan.free != 0:
         ticket = claim_left(schedule, plan, me, schedule.table[me, layout.T_SHARE])
@@ -290,7 +293,7 @@ def claim_own(schedule, plan, me):
 
 @helper
 def claim_left(schedule, plan, me, before):
-    """Take a block of a worker that is gone and has claimed fewer than `before` of its share."""
+    """Claim a block of a worker that is gone and has claimed fewer than `before` of its share."""
     for owner in range(plan.first, plan.first + plan.shares):
         of_owner = schedule.table[owner]
         state = load(of_owner, layout.T_STATE)
@@ -307,8 +310,8 @@ def cell_is_free(schedule, plan, epoch, cell):
     """Whether the earlier cells that share a cell's numbers are done: see `grid_quanta`.
 
     Cells follow each other along diagonals: cell ``d * grid + g`` has group g of the first kind and
-    group ``(g + d) % grid`` of the second. So each of its two groups has its preceding cell on the
-    preceding diagonal, and the worker of that cell has waited for those before.
+    group ``(g + d) % grid`` of the second. So for each of its two groups the preceding cell is on
+    the preceding diagonal, and the worker of that cell has waited for the cells before it.
     """
     control = schedule.control
     if load(control, layout.EPOCHS) < epoch:
@@ -326,10 +329,10 @@ def cell_is_free(schedule, plan, epoch, cell):
 
 @helper
 def claim(schedule, plan, me):
-    """Take the next block.
+    """Claim the next block.
 
-    Returns its ticket (epoch * n_blocks + block), or FINISH_EPOCH, or NO_BLOCK when there is
-    nothing to claim now (or ever: see `control[STOP]` and `control[EPOCHS]`).
+    Returns its ticket (epoch * n_blocks + block), or FINISH_EPOCH, or NO_BLOCK if there is nothing
+    to claim now. `control[STOP]` and `control[EPOCHS]` say whether there will be.
     """
     control = schedule.control
     if load(control, layout.RETURNED) > 0:
@@ -344,7 +347,7 @@ def claim(schedule, plan, me):
         is_late = 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1
         if not is_open(schedule, plan, epoch, is_late, me):
             return layout.NO_BLOCK
-        # tickets are in order: the worker that is waited for has its cell in hand and never waits
+        # tickets ascend: the awaited worker has its cell in hand and never waits
         if plan.grid > 0 and not cell_is_free(schedule, plan, epoch, ticket % plan.n_blocks):
             return layout.NO_BLOCK
         # the intent before the exchange: a worker that dies in between leaves its block's number
@@ -355,13 +358,13 @@ def claim(schedule, plan, me):
 
 @inlined
 def stop_now(control, reason):
-    """Ask all workers to stop; the first reason stays."""
+    """Ask all workers to stop for a reason; a reason that is already set stays."""
     compare_exchange(control, layout.STOP, layout.RUNNING, reason)
 
 
 @helper
 def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
-    """Apply scikit-learn's stop rule to each column; True when no column learns any more.
+    """Apply scikit-learn's stop rule to each column; return True if no column learns any more.
 
     criterion : float64[n_columns], mean of losses and penalties, unused with early stopping
     score : float64[n_columns], validation scores, used with early stopping
@@ -371,7 +374,7 @@ def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
         if columns[layout.C_ACTIVE, c] == 0.0:
             continue
         columns[layout.C_EPOCHS, c] = epoch + 1
-        # for both, smaller is better, so one rule serves
+        # smaller is better for both, so one rule is enough
         value = -score[c] if plan.early_stopping else criterion[c]
         if plan.tol > -np.inf and value > columns[layout.C_BEST, c] - plan.tol:
             columns[layout.C_PATIENCE, c] += 1.0
@@ -394,8 +397,8 @@ def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
 def note_event(schedule, worker, ticket, version, proposals):
     """Record an event that has just changed the model, if the run is recorded.
 
-    Events get their places in the order in which they come; on one vector without locks, blocks are
-    recorded as they end.
+    Events are stored in the order in which they happen; on one vector without locks, a block is
+    recorded when it ends.
     """
     if schedule.recording.shape[0] == 0:
         return
@@ -411,7 +414,7 @@ def note_event(schedule, worker, ticket, version, proposals):
 def workers_left(schedule):
     """Count the workers that have not died.
 
-    Those in the run would not do: at its end they leave in any order.
+    It does not count the workers in the run, because these leave in any order at the run's end.
     """
     count = 0
     for k in range(schedule.table.shape[0]):
@@ -422,18 +425,18 @@ def workers_left(schedule):
 
 @inlined
 def must_leave(control, ordered):
-    """Whether a stop ends the quantum; in an ordered run only the caller's does at any moment."""
+    """Whether a stop ends the quantum at once; in an ordered run only the caller's stop does."""
     stopped = load(control, layout.STOP)
     return stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER)
 
 
 @inlined
 def tick(plan, state, me):
-    """Count the block in hand of this row's worker, which then has none; the clock moves last.
+    """Count a worker's block in hand as done; then it has no block, and its clock advances last.
 
-    With shares the clock counts only blocks of the worker's own share. Counting those of a dead
-    worker would put it ahead of others that have as much left to do: it would wait for them, and
-    they for it.
+    With shares the clock counts only blocks of the worker's own share. If it also counted a dead
+    worker's blocks, it would be ahead of others that have equally many blocks left: it would wait
+    for them, and they for it.
     """
     is_own = plan.shares == 0 or state[layout.T_BLOCK] % plan.shares == me - plan.first
     state[layout.T_BLOCK] = layout.NO_BLOCK
@@ -445,10 +448,10 @@ def tick(plan, state, me):
 
 @inlined
 def news_of(plan, last, completed):
-    """Return the answer that a completed block asks for: a record, an epoch's end, or QUANTUM_OVER.
+    """Return the answer after a completed block: QUANTUM_RECORD, QUANTUM_EPOCH or QUANTUM_OVER.
 
-    last : whether it was its epoch's last
-    completed : blocks completed by all, 0 if the block counts for nothing
+    last : whether the block was its epoch's last
+    completed : number of blocks completed by all workers; 0 if this block had been completed before
     """
     if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
         return layout.QUANTUM_RECORD
@@ -459,8 +462,8 @@ def news_of(plan, last, completed):
 def complete(schedule, plan, ticket, local):
     """Count a block as completed and add its sums.
 
-    Returns whether it was its epoch's last, and the number of blocks completed so far (0 for a
-    block that another worker had completed already).
+    Returns whether the block was its epoch's last, and the number of blocks completed so far (0 if
+    another worker had completed this block already).
     """
     epoch = ticket // plan.n_blocks
     slot = slot_of(schedule, epoch)

@@ -1,18 +1,22 @@
-"""Quanta on the grid: a block is a cell of the data, and no other worker writes its numbers.
+"""Quanta on the grid: a block is a cell of the data, whose numbers no other worker writes.
 
-Rows touch numbers of two kinds, such as users' and items', and each kind is cut into groups. A cell
-is the rows of one group of each, and cells follow each other along diagonals, so neighbours have
-nothing in common. Workers claim cells in that order and wait until the earlier cells that share
-numbers with theirs are done (`epoch_schedule.cell_is_free`). So every number has its steps in the
-order of the cells, for any worker and any timing: the model's bits are those of one worker.
+A row touches numbers of two kinds, such as a user's and an item's factors, and the users and the
+items are each cut into groups. A cell contains the rows of one group of users and one group of
+items. Cells are numbered along diagonals, so adjacent cells of a diagonal have no group in common.
+Workers claim cells in the order of their numbers, and wait until the earlier cells that share a
+group with theirs are done (`epoch_schedule.cell_is_free`). So every number takes its steps in the
+order of the cells, for any worker and any timing, and the model has the same bits as with one
+worker.
 
 Writers: worker `me` writes the numbers of the cell in hand, and the cell's place in its epoch's
-sums; all else as in `hogshare.kernels.schedule.epoch_schedule`. Readers: a worker that claims a
-later cell of the same numbers, after it has read the mark in `done`, which the writer exchanged
-when it was through. A cell whose worker has died goes to the next claim, before any other.
+sums; everything else is written as in `hogshare.kernels.schedule.epoch_schedule`. Readers: a worker
+that claims a later cell of the same numbers reads them after it has read the mark in `done`, which
+the writer exchanged at the end of its cell. If a worker has died, the next claim gets its cell
+before any other.
 
-Source: DSGD (Gemulla, Nijkamp, Haas and Sismanis 2011), whose strata are the diagonals, with a
-barrier behind each; FPSGD (Zhuang, Chin, Juan and Lin 2013), which has none, and draws its cells.
+Sources: DSGD (Gemulla, Nijkamp, Haas and Sismanis 2011), whose strata are the diagonals, with a
+barrier after each; FPSGD (Zhuang, Chin, Juan and Lin 2013), which has no barrier and draws cells at
+random.
 """
 
 from typing import Any, NamedTuple
@@ -32,8 +36,8 @@ from hogshare.kernels.schedule.streams import block_state
 class Cells(NamedTuple):
     """The arrays that a quantum reads.
 
-    rows : of a linear problem, for the common signature of quanta: empty
-    data : the problem's own, whose rows are stored cell by cell
+    rows : empty rows of a linear problem, which the common signature of quanta needs
+    data : the problem's own arrays, with rows stored cell by cell
     ends : int64 (n_cells,), where each cell's rows end
     """
 
@@ -44,7 +48,7 @@ class Cells(NamedTuple):
 
 @helper
 def cell_of_factors(cells, rule, plan, schedule, vector, private, ticket):
-    """Take a step for each rating of a cell; return their number."""
+    """Take a step for each rating of a cell; return the number of ratings."""
     epoch, cell = ticket // plan.n_blocks, ticket % plan.n_blocks
     first, end = 0 if cell == 0 else cells.ends[cell - 1], cells.ends[cell]
     start_block(private.local)
@@ -61,6 +65,6 @@ def cell_of_factors(cells, rule, plan, schedule, vector, private, ticket):
     loss += factors.advance_between(vector.w, cells.data, first, middle, eta)
     if not np.isfinite(loss):
         stop_now(schedule.control, layout.STOPPED_BY_DIVERGENCE)
-    # in its own place: a sum in the order in which cells end would depend on the workers' timing
+    # in the cell's own place: a sum in the order in which cells end would depend on timing
     schedule.sums[slot_of(schedule, epoch), 3 * private.local.shape[1] + cell] = loss
     return end - first

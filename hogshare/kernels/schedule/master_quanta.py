@@ -1,7 +1,7 @@
 """Quanta on the master's plane: read a snapshot, compute, post a message.
 
-The table in `hogshare.kernels.schedule.quanta` has the kernels that this factory makes. For the
-snapshot, and for the worker or master that takes messages, see
+The table in `hogshare.kernels.schedule.quanta` contains the kernels that this factory makes. For
+the snapshot, and for the worker or master that takes messages, see
 `hogshare.kernels.exchange.master_updates`.
 """
 
@@ -37,16 +37,17 @@ from hogshare.kernels.schedule.worker_life import WORK, move
 
 @helper
 def may_go_on(plan, mail, me):
-    """Whether the master has taken enough of a worker's mail for the worker to go on.
+    """Whether the master has taken enough of a worker's messages for the worker to go on.
 
-    Behind a barrier enough is all that it has posted: see `count_posted`.
+    With a barrier the master must have taken all messages that the worker has posted: see
+    `count_posted`.
     """
     return has_capacity(mail.box, me) if plan.barrier == FREE else all_taken(mail.box, me)
 
 
 @helper
 def is_answered(plan, schedule, vector, mail, me):
-    """Whether `may_go_on`; help the master, and retry for a moment."""
+    """Return `may_go_on`; until it is true, help the master and retry for a moment."""
     while not may_go_on(plan, mail, me):
         help_master(plan, schedule, vector, mail, me)
         if not may_go_on(plan, mail, me) and not poll_again(schedule, plan, me):
@@ -70,10 +71,10 @@ def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
 
 @inlined
 def count_posted(plan, state, me):
-    """Count the worker's block, whose message the master has taken; it has none in hand then.
+    """Count the worker's block, whose message the master has taken, as done.
 
-    Behind a barrier a push is over when the master has taken it, and the clock comes after: so a
-    worker that passes because of that clock, and then reads, has the message's effect.
+    With a barrier the clock advances after the master has taken the push. So a worker that passes
+    because of that clock and then reads the model has the message's effect.
     """
     if state[layout.T_COMPUTED] == POSTED:
         state[layout.T_COMPUTED] = 0
@@ -82,14 +83,14 @@ def count_posted(plan, state, me):
 
 @helper
 def read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Read a snapshot of the master's model for a block's rows; False if no attempt finds one."""
+    """Read a snapshot of the master's model for a block's rows; False if no attempt succeeds."""
     order, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
     return read_snapshot(rows, order, first, end, plan, schedule, vector, mail, private, me)
 
 
 @helper
 def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Return COMPUTE if the block in hand has its snapshot and its sleep, or the missing action.
+    """Return COMPUTE if the block in hand has had its snapshot and sleep, or what is missing.
 
     A block whose snapshot cannot be read stays in hand.
     """
@@ -108,7 +109,8 @@ def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, tick
 def message_of(copied, single=False):
     """Make the helper that computes a block at its snapshot and writes the message, unposted.
 
-    copied : whether rows are stepped on a copy with a scale, and not with penalties on their places
+    copied : whether steps are taken on a copy with a scale, not with penalties on the rows' own
+        places
     single : whether the model has one column
     """
 
@@ -138,8 +140,7 @@ message_of_column, message_of_columns = message_of(True, True), message_of(True)
 def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
     """Make the kernel of a quantum on the master's plane; see `quantum_of` and `message_of`.
 
-    A step that is taken outside of kernels is the worker's next message: its code writes it into
-    the slot.
+    With `outside` the code that takes a step writes it into the slot of the worker's next message.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
@@ -166,7 +167,7 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                     if answer == AGAIN:
                         continue
                     if answer == layout.QUANTUM_BRING and state[layout.T_COMPUTED] == 0:
-                        # every site has the snapshot that the block is computed from
+                        # every site has the snapshot from which the block is computed
                         of_block = mail, private, me, state[layout.T_BLOCK]
                         if not read_for_block(rows, rule, plan, schedule, vector, *of_block):
                             return layout.QUANTUM_WAIT
@@ -209,7 +210,7 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                 continue
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
-                # counted, then posted: if the worker dies in between, the block is not done again
+                # counted, then posted: if the worker dies in between, the block is not repeated
                 last, completed = complete(schedule, plan, ticket, private.local)
                 post(mail.box, me)
                 if plan.inline != 0:

@@ -1,40 +1,41 @@
 """Rounds in which workers fold and claim in order: BSP that repeats bit for bit.
 
 Floating-point sums depend on their order, and so does the assignment of blocks. In an ordered run a
-worker folds and claims in its *section*, and the sections follow each other: round 0 of worker 0,
-of worker 1, ..., round 1 of worker 0, and so on. In a section a worker folds the block that it has
-computed, counts it, ends the epoch if it was the last, and claims the next block. It computes that
-block when all sections of its round are over, from the shared vector as they left it, and the next
-round's sections begin when all have computed. So round k gives worker j of P the block k P + j,
-every decision (an epoch's end, a step size, a stop) is taken in a section while no worker computes,
-and the model depends on the seed and the number of workers only.
+worker folds and claims in its *section*. Sections follow each other: round 0 of worker 0, of worker
+1, ..., round 1 of worker 0, and so on. In a section a worker (1) folds the block that it has
+computed, (2) counts it, (3) ends the epoch if the block was its last one, and (4) claims the next
+block. When all sections of the round are over, every worker computes its block from the shared
+vector as the sections left it. The next round's sections begin when all workers have computed. So
+in round k worker j of P gets the block k P + j. Every decision (an epoch's end, a step size, a
+stop) is taken in a section, while no worker computes. The model depends on the seed and the number
+of workers only.
 
-A user's plane has nothing to fold. The plane is called in the section instead, which goes on when
-the plane has come to its first wish (`hogshare.engine.loop`); its code after that wish runs when
-all sections of the round are over, for all workers at the same time, and before the next block. So
-the plane may wait for data that others have written in their sections, or write after them, and a
-run depends on the seed and the number of workers only, if the plane does.
+A user's plane has nothing to fold. Instead the section calls the plane, and goes on when the plane
+yields its first `Until` (`hogshare.engine.loop`). The plane's code after that yield runs when all
+sections of the round are over, for all workers at the same time, before the next block. So the
+plane may wait for data that other workers have written in their sections, or may write after the
+sections. If the plane depends on the seed and the number of workers only, so does the run.
 
-Where a mini-batch is split (`EpochPlan.split`), the blocks of a round are its parts: each worker
-computes the gradient of its part at the same vector, and the first section of the round takes one
-step by their sum, outside of kernels. So a run takes the steps of one worker, for any number of
-workers. T_PART is the worker's own until the round's sections begin, when no worker computes; the
-worker that then takes the step clears it for all, and sets its own to STEPPED until its block is
-folded.
+If mini-batches are split (`EpochPlan.split`), the blocks of a round are the parts of one
+mini-batch. Each worker computes the gradient of its part at the same vector, and the first section
+of the round takes one step by the sum of these gradients, outside of kernels. So a run takes the
+same steps for any number of workers. Each worker writes its own T_PART until the round's sections
+begin; no worker computes then. The worker that takes the step clears T_PART of all workers, and
+sets its own to STEPPED until its block is folded.
 
-A run in step over sites has all of this, and all of its workers, in the memory of each site. Each
-worker computes on one site (T_SITE), and its block's result is sent to the other sites before the
-worker counts as ready at them; folds, claims, ends of epochs and the plane's calls are repeated on
-all sites with the same numbers. So nothing else is ever sent, and all sites have the same bits. A
-stop that a block asks for (T_STOPS) counts in the worker's section, where all sites are at one
-point.
+A run in step over sites stores the sections and the rows of all of its workers in the memory of
+each site. Each worker computes at one site (T_SITE), and its block's result is sent to the other
+sites before the worker counts as ready there. Folds, claims, ends of epochs and the plane's calls
+are repeated at all sites with the same numbers. So nothing else is ever sent, and all sites have
+the same bits. If a block asks for a stop (T_STOPS), the stop counts in the worker's section, where
+all sites are at the same point.
 
 Writers: SECTION is the number of the next section; its worker writes it at the section's end
-(releasing), and any worker moves it past a worker that is gone, by a compare-exchange. Readers:
-all, acquiring, so a section sees all before it. A worker that starts is waited for; one that is
-done or dead is skipped, and so is a paused one until the caller raises the limit. The caller does
-that when all workers pause, so none is skipped by chance. After a death the run goes on, with
-other bits.
+(releasing), and any worker moves it past a worker that is gone, by a compare-exchange. Readers: all
+workers, acquiring, so a section sees all sections before it. The sections wait for a worker that is
+starting. They skip a worker that is done or dead, and a paused worker until the caller raises the
+limit. The caller raises it when all workers pause, so no worker is skipped by chance. After a death
+the run goes on, with other bits.
 """
 
 from hogshare.kernels import layout
@@ -61,9 +62,9 @@ COMPUTE = -1  # answers of `next_step`, besides those of a quantum
 AGAIN = -2
 COMPUTED = 1  # T_COMPUTED
 POSTED = 2
-UNSENT = 3  # over sites: computed, and not sent to the other sites yet
+UNSENT = 3  # over sites: computed, but not yet sent to the other sites
 BROUGHT = 4  # over sites: the block's result has been sent, or has come from its site
-STEPPED = -1  # T_PART: this worker has taken the mini-batch's step, and folds it
+STEPPED = -1  # T_PART: this worker has taken the mini-batch's step and has yet to fold its block
 GO_ON = 0  # T_WISH
 PAUSE = 1
 LEAVE = 2
@@ -95,7 +96,7 @@ def is_gone(schedule, worker):
 
 @helper
 def has_come(schedule, section):
-    """Whether all sections before this one are over; skip those of workers that are gone."""
+    """Whether all sections before this one are over; skip the sections of workers that are gone."""
     control = schedule.control
     n = schedule.table.shape[0]
     while True:
@@ -104,7 +105,7 @@ def has_come(schedule, section):
             return True
         if not is_gone(schedule, now % n):
             return False
-        # fails if another worker has skipped it, or its own worker has ended it after all
+        # fails if another worker has skipped the section, or its own worker has ended it after all
         compare_exchange(control, layout.SECTION, now, now + 1)
 
 
@@ -125,15 +126,15 @@ def end_section(schedule, me):
     state[layout.T_ROUND] += 1
     if state[layout.T_BLOCK] < 0:
         store(state, layout.T_READY, state[layout.T_ROUND])
-    # last, releasing: the next section sees all that was written in this one
+    # last, releasing: the next section sees all stores of this one
     store(schedule.control, layout.SECTION, section + 1)
 
 
 @helper
 def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """Fold and count the block in hand: into the shared vector, or by the master.
+    """Fold the block in hand into the shared vector, or by way of the master, and count it.
 
-    Returns QUANTUM_OVER, or an answer that comes before the section goes on at the next call:
+    Returns QUANTUM_OVER if the section goes on now. If it goes on at the next call, returns
     QUANTUM_GATHER for the step of a split mini-batch, QUANTUM_WAIT for the master, QUANTUM_RECORD
     or QUANTUM_EPOCH.
     """
@@ -143,7 +144,7 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     has_step = plan.split == 0 or state[layout.T_PART] == STEPPED
     if plan.private == MASTER:
         if state[layout.T_COMPUTED] == COMPUTED:
-            # counted before the post, as without rounds
+            # counted before the post, as in runs without rounds
             _, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
             state[layout.T_COUNTED] = completed
             if has_step:
@@ -168,10 +169,10 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
 
 @helper
 def is_safe(schedule, plan):
-    """Whether no other worker can have a row of the next block in this round.
+    """Whether no other worker can have a row of the next block in its own block of this round.
 
-    A row's memory is written at once. The blocks of one epoch have no row in common, but blocks of
-    two epochs may have, so an epoch begins in a round of its own.
+    A row's entry in the memory of rows is written during the computation. The blocks of an epoch
+    have no row in common, but blocks of two epochs may have one, so an epoch begins in a new round.
     """
     control = schedule.control
     if plan.shares > 0:
@@ -182,7 +183,7 @@ def is_safe(schedule, plan):
 
 @helper
 def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
-    """Claim the next block, or find that there will be none."""
+    """Claim the next block; without one, decide whether the worker leaves or pauses."""
     control = schedule.control
     state = schedule.table[me]
     if load(control, layout.STOP) != layout.RUNNING:
@@ -205,10 +206,10 @@ def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
 
 @helper
 def count_brought(plan, schedule, me):
-    """Count the worker as ready for its section, as every site has its block now."""
+    """Count the worker as ready for its section, because every site has its block's result now."""
     state = schedule.table[me]
     if plan.private == ALONE and state[layout.T_SITE] == layout.REMOTE:
-        record_push(schedule, me)  # its own site has counted it after computing it
+        record_push(schedule, me)  # the site that computed it has counted the push already
     state[layout.T_COMPUTED] = COMPUTED
     store(state, layout.T_READY, state[layout.T_ROUND])
 
@@ -217,12 +218,12 @@ def count_brought(plan, schedule, me):
 def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Return a worker's next action: COMPUTE the block in hand, AGAIN, or a ``QUANTUM_`` answer.
 
-    With a user's plane the answer after a fold is at least QUANTUM_OVER, for the plane to be
-    called.
+    With a user's plane the quantum ends after every fold (QUANTUM_OVER or another answer), so the
+    loop can call the plane.
 
-    The stop word counts where all workers of a round see the same value: in a section, and after
-    all sections of a round. A worker that leaves or pauses has one section more, for the remaining
-    changes of its copy.
+    The stop word is read only where all workers of a round see the same value: in a section, and
+    after all sections of a round. A worker that leaves or pauses has one more section, for the
+    remaining changes of its copy.
     """
     control = schedule.control
     state = schedule.table[me]

@@ -10,9 +10,9 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def subtract(w, places, step):
-    """Subtract a step from the one vector by atomic adds: none is lost.
+    """Subtract a step from the one vector by atomic adds, so no add is lost.
 
-    places : int64, of `step` and of `w`; empty: all
+    places : int64, the places of `step` and `w` to subtract at; empty: all places
     """
     kind = w.dtype.type
     if places.shape[0] == 0:
@@ -26,5 +26,5 @@ def subtract(w, places, step):
 
 @kernel
 def count_proposals(plan, schedule, mail, me):
-    """Return `master_updates.proposals`, for a message that is written outside of kernels."""
+    """Return `master_updates.proposals` for a message that is written outside of kernels."""
     return proposals(plan, schedule, mail, me)

@@ -1,17 +1,17 @@
 """Many blocks in one call: the compiled form of the worker's loop.
 
-A call of a kernel from Python costs microseconds and takes the interpreter's lock; an epoch of a
-small data set costs a millisecond. So a worker calls for a *quantum*: claim, compute and push up to
-`n_blocks` blocks without Python, polling the stop word at every block. The loop in Python
-(`hogshare.engine.loop`) is the same loop with quanta as its computing step.
+A call of a kernel from Python costs microseconds and takes the interpreter's lock, and an epoch of
+a small data set takes a millisecond. So a worker calls a kernel for a *quantum*: it claims,
+computes and pushes up to `n_blocks` blocks without Python, and polls the stop word at every block.
+The loop in Python (`hogshare.engine.loop`) is the same loop with quanta as its computing step.
 
-One factory makes them all. Its arguments are constants of the kernel: Numba removes a branch on a
+One factory makes all quanta. Its arguments are constants of the kernel: Numba removes a branch on a
 constant before it infers types, so a fit compiles the rows of its own rule and no others.
 
 With `OUTSIDE` a quantum claims a block, pulls for it, and answers QUANTUM_STEP. The caller takes
 the step at the place that the plane requires (`hogshare.engine.gradient_steps`) and calls again:
-that quantum pushes and counts the block, and claims the next if `n_blocks` is not 0. So a block is
-one call of a kernel and one of the gradient.
+that quantum pushes and counts the block, and claims the next if `n_blocks` is not 0. So each block
+takes one call of a kernel and one of the gradient.
 """
 
 from typing import Any, NamedTuple
@@ -22,19 +22,20 @@ from hogshare.kernels.schedule.master_quanta import master_quantum_of
 from hogshare.kernels.schedule.shared_quanta import shared_quantum_of
 from hogshare.kernels.schedule.stale_quanta import stale_quantum_of
 
-# where a block's step is taken: on its rows; on a private copy with a scale, of the master's
-# snapshot; outside of kernels, between two calls; on the ratings of a cell
+# where a block's step is taken: (ROWS) on its rows; (COPY) on a private copy, with a scale, of the
+# master's snapshot; (OUTSIDE) outside of kernels, between two calls; (CELLS) on the ratings of a
+# cell
 ROWS, COPY, OUTSIDE, CELLS = range(4)
 
 
 class QuantumKind(NamedTuple):
     """The properties in which quanta differ.
 
-    method : of the rule, see `sgd_steps.RuleNumbers.method`
-    plane : see `EpochPlan.private`
+    method : code of the rule, see `sgd_steps.RuleNumbers.method`
+    plane : code of the plane, see `EpochPlan.private`
     ordered : whether workers fold and claim in order, see `ordered_rounds`
     single : whether the model has one column; see `sgd_steps.sgd_rows`
-    step : ROWS, COPY, OUTSIDE or CELLS
+    step : where a block's step is taken: ROWS, COPY, OUTSIDE or CELLS
     virtual : whether a block is read and written in parts, on a virtual clock; see `stale_quanta`
     """
 
@@ -60,7 +61,8 @@ def quantum_of(name: str, kind: QuantumKind) -> Any:
 
 
 # Ordered quanta are separate kernels: few runs need them, and they would double the code that a
-# first fit compiles. So are quanta for one column where that pays; the dual rule's were no faster.
+# first fit compiles. Quanta for one column are separate kernels if they are faster; for the dual
+# rule they were not.
 QUANTA: dict[QuantumKind, Any] = {}
 
 

@@ -1,4 +1,4 @@
-"""The monitor's writes for a worker that died: the only writes into a worker's row by another.
+"""The monitor's writes on behalf of dead workers: no other code writes another worker's row.
 
 Only the caller's main thread calls them, never a run's kernels.
 """
@@ -12,7 +12,7 @@ from hogshare.kernels.schedule.worker_life import CLOSE, DIE, move
 
 @kernel
 def refuse(table_row):
-    """Close a run to a worker that has not joined. False: it has joined, and must be waited for."""
+    """Close a run to a worker that has not joined; False if it has joined: then wait for it."""
     return load(table_row, layout.T_STATE) == layout.STARTING and move(table_row, CLOSE)
 
 
@@ -28,13 +28,13 @@ def release_words(segments, control, dead):
 
 @kernel
 def ask_for_repair(control):
-    """Ask all workers to pause until the memory of rows has been summed anew."""
+    """Ask all workers to pause until the sums of the memory of rows have been computed anew."""
     fetch_add(control, layout.REPAIR_WANTED, 1)
 
 
 @kernel
 def open_repair(table, control):
-    """Let a worker sum anew if all that are in the run have paused; see `run_membership.pause`."""
+    """Let a worker sum anew if all workers in the run have paused; see `run_membership.pause`."""
     wanted = load(control, layout.REPAIR_WANTED)
     if load(control, layout.REPAIRED) == wanted:
         return
@@ -49,38 +49,38 @@ def open_repair(table, control):
 
 @kernel
 def take_sums(control, me):
-    """Take SUMMER for the caller while all workers pause. False: a worker is summing."""
+    """Take SUMMER for the caller while all workers pause; False if a worker is summing."""
     before = load(control, layout.SUMMER)
     return before <= 0 and compare_exchange(control, layout.SUMMER, before, me) == before
 
 
 @kernel
 def give_sums_back(control):
-    """Give SUMMER back, with all repairs that have been asked for marked as done."""
+    """Mark all requested repairs as done, and give SUMMER back."""
     store(control, layout.REPAIRED, load(control, layout.REPAIR_WANTED))
     store(control, layout.SUMMER, 0)
 
 
 @kernel
 def bury(control, table_row):
-    """Mark a worker as dead; it no longer counts as live if it had joined."""
+    """Mark a worker as dead; if it had joined, count one live worker less."""
     state = load(table_row, layout.T_STATE)
     if in_run(state):
         fetch_add(control, layout.LIVE, -1)
-    # it may have died as one of the READERS that the master waits for; the others ask again
+    # it may have been one of the READERS for which the master waits; the others ask again
     store(control, layout.READERS, 0)
     move(table_row, DIE)
 
 
 @kernel
 def close_epoch(remaining, slot):
-    """Do the count-down that a worker owed when it died: every block is marked as done."""
+    """Do the count-down that a worker owed at its death, when every block was marked as done."""
     store(remaining, slot * layout.WORD, 0)
 
 
 @kernel
 def put_back(returned, control, place, block):
-    """Offer `block` (or FINISH_EPOCH) to the next claim. False: the place is still taken."""
+    """Offer `block` (or FINISH_EPOCH) to the next claim; False if the place is still taken."""
     place *= layout.WORD
     if compare_exchange(returned, place, layout.NO_BLOCK, block) != layout.NO_BLOCK:
         return False

@@ -24,7 +24,7 @@ from hogshare.kernels.schedule.master_quanta import (
 
 @kernel
 def prepare_epoch(rule, schedule, plan, epoch):
-    """Shuffle the rows for an epoch, when the epoch before the previous one is over.
+    """Shuffle the rows for an epoch, when the epoch before the previous one has ended.
 
     The steps of the previous epoch are over too.
     """
@@ -52,7 +52,7 @@ def compute_again_of(name, copied, single=False):
     return kernel(compute_again)
 
 
-# by Plan.copied, and whether there is one column
+# keyed by Plan.copied, and by whether there is one column
 COMPUTE_AGAIN = {
     (1, True): compute_again_of("compute_column_again", True, True),
     (1, False): compute_again_of("compute_columns_again", True),
@@ -78,7 +78,7 @@ def post_again(schedule, mail, me, ticket):
 
 @kernel
 def take_again(plan, schedule, vector, mail, worker):
-    """Take the worker's oldest message; with NO_WORKER apply an unfinished sum."""
+    """Take the oldest message of `worker`; with NO_WORKER apply an unfinished sum."""
     if worker == layout.NO_WORKER:
         apply_partial_sum(schedule, vector, mail)
     else:
@@ -87,7 +87,7 @@ def take_again(plan, schedule, vector, mail, worker):
 
 @kernel
 def write_again(rows, rule, plan, schedule, vector, memory, private, ticket):
-    """Do a block on the one vector, alone."""
+    """Take the steps of a block on the one vector, with no other worker running."""
     order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
     start_block(private.local)
     if rule.method == SAGA:

@@ -5,7 +5,7 @@ before the run, its first quantum enters, and the quantum that finds nothing mor
 (`may_begin`, `parting`); otherwise the loop calls `join` and `leave`.
 
 Writers: every worker writes its own row, its private arrays, and the shared vector under the
-segments' locks. LIVE is counted by atomic adds.
+segments' locks. LIVE is changed by atomic adds.
 """
 
 import numpy as np
@@ -23,17 +23,17 @@ from hogshare.kernels.schedule.worker_life import CLOSE, JOIN, LEAVE, PAUSE, mov
 
 @helper
 def pause(rule, plan, schedule, vector, memory, private, me, wanted):
-    """Stand still while the sums that a dead worker has left are repaired; called between blocks.
+    """Stand still while sums are repaired after a worker's death; called between two blocks.
 
-    The vector of the dual rule and SAGA's average are sums over the rows' entries. A killed worker
-    leaves them wrong by its changes that were not, or only half, folded. The monitor asks for a
-    repair by its number. Every worker folds all its changes and writes that number into its row;
-    when all have, the monitor opens SUMMER, and the worker that takes it sums anew. So no worker is
-    in the middle of a block meanwhile, and all changes are in the shared arrays.
+    The vector of the dual rule and SAGA's average are sums over the rows' entries. After a worker's
+    death they lack its changes that it had not folded, or had folded only in part. The monitor asks
+    for a repair by number. Every worker folds all its changes and writes that number into its row.
+    When all workers have done so, the monitor opens SUMMER, and the worker that takes it sums anew.
+    So no worker is inside a block meanwhile, and all changes are in the shared arrays.
 
-    wanted : the last repair that has been asked for
+    wanted : number of the last repair that the monitor has asked for
 
-    Returns whether this worker is to sum anew, and then to call `end_pause`.
+    Returns True if this worker has to sum anew and then call `end_pause`.
     """
     control = schedule.control
     state = schedule.table[me]
@@ -42,7 +42,7 @@ def pause(rule, plan, schedule, vector, memory, private, me, wanted):
         if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
             push_private(rule, schedule, vector, memory, private, me, ALL)
         store(state, layout.T_PAUSED, wanted)
-    # the repair's number, and the check of REPAIRED: a monitor that opens SUMMER late does no harm
+    # because of the repair's number and the check of REPAIRED, opening SUMMER late does no harm
     elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
         if load(control, layout.REPAIRED) != wanted:
             return True
@@ -52,14 +52,14 @@ def pause(rule, plan, schedule, vector, memory, private, me, wanted):
 
 @helper
 def end_pause(control, wanted):
-    """Give SUMMER back: the sums are whole."""
+    """Mark the repair `wanted` as done, and give SUMMER back."""
     store(control, layout.REPAIRED, wanted)  # first: the next owner of SUMMER checks it
     store(control, layout.SUMMER, 0)
 
 
 @helper
 def enter_run(rule, plan, schedule, vector, memory, private, me):
-    """Count as live and pull for the first time; False: the run was closed first."""
+    """Count the worker as live and do its first pull; False if the run was closed before."""
     state = schedule.table[me]
     if not move(state, JOIN):
         return False
@@ -89,19 +89,19 @@ def leave_run(rule, plan, schedule, vector, memory, private, me, event):
 
 @kernel
 def join(rule, plan, schedule, vector, memory, private, me):
-    """Enter the run by a call of its own; False: the run was closed first."""
+    """Enter the run by a separate call; False if the run was closed before."""
     return enter_run(rule, plan, schedule, vector, memory, private, me)
 
 
 @kernel
 def leave(rule, plan, schedule, vector, memory, private, me, event):
-    """Leave the run by a call of its own."""
+    """Leave the run by a separate call."""
     leave_run(rule, plan, schedule, vector, memory, private, me, event)
 
 
 @helper
 def may_begin(rule, plan, schedule, vector, memory, private, me):
-    """Enter the run, if T_ENTERS asks for it; False: the run is closed, or over, already."""
+    """Enter the run, if T_ENTERS asks for it; False if the run is closed or over already."""
     state = schedule.table[me]
     now = load(state, layout.T_STATE)
     if state[layout.T_ENTERS] == 0 or now == layout.ACTIVE or now == layout.WAITING:

@@ -1,6 +1,6 @@
 """Quanta on the shared vector, or on a private copy that is exchanged with it.
 
-The table in `hogshare.kernels.schedule.quanta` has the kernels that this factory makes.
+The table in `hogshare.kernels.schedule.quanta` contains the kernels that this factory makes.
 """
 
 import numpy as np
@@ -44,10 +44,10 @@ from hogshare.kernels.schedule.ordered_rounds import AGAIN, COMPUTE
 from hogshare.kernels.schedule.run_membership import end_pause, may_begin, parting, pause
 from hogshare.kernels.schedule.worker_life import WORK, move
 
-# Rows between a worker's first exchanges, and the growth of that number per row that it has done,
-# up to the interval. The step of plain descent falls with the rows done by all workers, in earlier
-# runs too, and with it the others' changes that a worker has not seen: so for plain descent the
-# rows are a worker's share of all those rows.
+# Number of rows between a worker's first exchanges, and the growth of this number per row that the
+# worker has done; the interval is its limit. With plain descent the step falls with the number of
+# rows that all workers have done, in earlier runs too, and the changes by others that a worker has
+# not seen fall with it. So for plain descent a worker's rows are its share of all those rows.
 FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
@@ -55,14 +55,14 @@ UNEXCHANGED = layout.T_UNEXCHANGED
 
 @inlined
 def interval_now(plan, rows_done, first, growth):
-    """Return the rows between exchanges: few at first, when the model moves fast."""
+    """Return the number of rows between exchanges: few at first, while the model changes fast."""
     return min(plan.interval, max(first, np.int64(growth * rows_done)))
 
 
 def shared_quantum_of(
     name, method, lock_free, ordered=False, single=False, outside=False, cells=False
 ):
-    """Make the kernel of a quantum by one rule, on the shared vector itself or on a private one.
+    """Make the kernel of a quantum of one rule, on the shared vector itself or on a private copy.
 
     All arguments are constants of the kernel. Numba removes a branch on a constant before it infers
     types, so a fit compiles its own rule's rows and no other's.
@@ -90,7 +90,7 @@ def shared_quantum_of(
         """Claim and compute up to `n_blocks` blocks; return a ``QUANTUM_`` answer."""
         control = schedule.control
         table = schedule.table
-        # a block's push must come before its clock if any worker waits for clocks
+        # a block's push must come before its clock if any worker waits for a clock
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         if not ordered and not may_begin(rule, plan, schedule, vector, memory, private, me):
             return layout.QUANTUM_CLOSED
@@ -148,7 +148,7 @@ def shared_quantum_of(
                 if outside and ticket != layout.FINISH_EPOCH:
                     return begin_step(schedule, private, me)
                 n_rows = 0
-            if cells:  # a constant: Numba compiles either this branch or the others
+            if cells:  # a constant: Numba compiles either this branch or the other ones
                 if ticket != layout.FINISH_EPOCH:
                     n_rows = cell_of_factors(rows, rule, plan, schedule, vector, private, ticket)
             elif not outside and ticket != layout.FINISH_EPOCH:

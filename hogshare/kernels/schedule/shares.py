@@ -1,17 +1,18 @@
-"""Shares: rows that belong to a worker, on planes whose workers train on their own.
+"""Shares: each worker has rows of its own, on planes whose workers train separate models.
 
-The training rows are dealt to the workers one after another, in every epoch the same ones to each.
-In an epoch's order a worker's rows are together, one share after the other, shuffled within the
-share. Every share is cut into equally many blocks, whose numbers of rows differ by one at most, and
-block b of an epoch is block ``b // shares`` of worker ``b % shares``. So all workers have equally
-many blocks in an epoch, and a worker's sequence of rows depends on the seed alone.
+The training rows are dealt to the workers one after another, and every worker gets the same rows in
+every epoch. An epoch's order contains one share after the other, each shuffled within itself. Every
+share is cut into the same number of blocks, whose numbers of rows differ by at most one. Block b of
+an epoch is block ``b // shares`` of worker ``b % shares``. So all workers have the same number of
+blocks in an epoch, and a worker's sequence of rows depends on the seed alone.
 
-With `EpochPlan.free` a share is dealt when its first block of an epoch is claimed, with the same
-rows in the same order.
+With `EpochPlan.free` a share is dealt when its first block of an epoch is claimed; its rows and
+their order are the same.
 
-Writers: T_SHARE is the number of a share's blocks that have been claimed; its worker writes it by a
-compare-exchange, and when that is gone, workers that do its remaining blocks
-(`epoch_schedule.claim_own`). The order is written by the worker that prepares it, like any order.
+Writers: T_SHARE, the number of a share's blocks that have been claimed, is written by a
+compare-exchange: by the share's worker, and after that is gone by the workers that do its remaining
+blocks (`epoch_schedule.claim_own`). The order is written by the worker that prepares it, like any
+order.
 """
 
 from hogshare.kernels.jit.decorators import helper
@@ -28,9 +29,10 @@ def begin_of(share, n_rows, shares):
 def span_of(block, n_rows, n_blocks, block_rows, shares, split):
     """Return a block's begin and end in its epoch's order, and the rows before it in time.
 
-    block : of the epoch, from 0
-    shares : 0 if any worker takes any block
-    split : parts that `block_rows` are cut into, each a block of the same time; 0: a block is all
+    block : number of the block in the epoch, from 0
+    shares : number of shares; 0 if any worker takes any block
+    split : number of parts into which `block_rows` are cut, each a block of the same time; 0: a
+        block has all of them
     """
     if split > 0:
         begin, part = block // split * block_rows, block % split
@@ -50,15 +52,15 @@ def span_of(block, n_rows, n_blocks, block_rows, shares, split):
 def rows_before(ticket, n_rows, before, plan):
     """Return the number of rows visited before a block, in time, on all machines.
 
-    ticket : of the run, by this machine's count
-    n_rows : of an epoch on this machine
-    before : rows of the block's epoch that this machine visits before it
+    ticket : the block's ticket, counted on this machine
+    n_rows : number of rows of an epoch on this machine
+    before : number of rows of the block's epoch that this machine visits before the block
     plan : `hogshare.kernels.schedule.epoch_schedule.EpochPlan`
     """
     epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
     if plan.everywhere <= plan.shares:
         return (float(epoch) * n_rows + before) * plan.stride
-    # shares have equal lengths on all machines; n_all is the number of rows on all of them
+    # shares are equally long on all machines; n_all is the number of rows on all machines
     n_all, per_share = int(n_rows * plan.stride + 0.5), plan.n_blocks // plan.shares
     among_all = block // plan.shares * plan.everywhere + plan.first + block % plan.shares
     return float(epoch * n_all + among_all * n_all // (plan.everywhere * per_share))
@@ -66,14 +68,14 @@ def rows_before(ticket, n_rows, before, plan):
 
 @helper
 def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch):
-    """Write an epoch's order: each share's rows together.
+    """Write an epoch's order, one share's rows after another's.
 
     scratch : int64, at least as long as a share's rows plus its windows
     held_out : uint8 [n_rows] or empty, rows that are in no share
-    order : int64 [n_training_rows], written
-    first : number of the first share; shares are shuffled by their numbers
-    shuffled : 0: rows within a share are in their own order
-    window : neighbours of a share that are read together; 0: none
+    order : int64 [n_training_rows], overwritten
+    first : number of the first share; a share's number determines its shuffle
+    shuffled : 0 leaves the rows of a share in ascending order
+    window : number of a share's adjacent rows that are read together; 0: single rows are shuffled
     """
     count = 0
     n_rows = held_out.shape[0] if held_out.shape[0] > 0 else order.shape[0]
@@ -109,7 +111,7 @@ def deal_one(scratch, held_out, order, shares, share, first, shuffled, window, s
 
 @helper
 def shuffle_share(scratch, order, shares, share, first, window, seed, epoch):
-    """Shuffle one share's rows, which are in their own order."""
+    """Shuffle one share's rows, which are in ascending order."""
     begin = begin_of(share, order.shape[0], shares)
     end = begin_of(share + 1, order.shape[0], shares)
     state = block_state(seed, epoch, first + share)
@@ -123,7 +125,7 @@ def shuffle_share(scratch, order, shares, share, first, window, seed, epoch):
 
 @helper
 def shuffle_far(scratch, order, begin, end, window, state):
-    """Bring the windows of a share into a random order; returns the generator's state.
+    """Bring the windows of a share into a random order; return the generator's state.
 
     scratch : at least as long as a share's rows plus its windows
     """

@@ -1,15 +1,15 @@
 """Quanta on a virtual clock: blocks read the one vector in parts, compute, and write it in parts.
 
-On the lock-free vector a worker reads and writes while it computes, row by row, and the processor
-decides what happens meanwhile. On a virtual clock nothing happens meanwhile: a quantum takes no
-time. So a block is divided. It reads the vector in `plan.parts` parts with a sleep after each,
-computes on that copy, and adds its change in as many parts, again with sleeps in between. Other
-workers' writes fall between its reads, so its copy need not be a state that the vector has ever
-been in: the inconsistent read of AsySG-incon (Lian et al. 2015, equation 12).
+On the lock-free vector a worker reads and writes row by row while it computes, and other workers
+write between its rows. On a virtual clock a quantum takes no time, so nothing would happen between
+its rows. So a block is divided. It reads the vector in `plan.parts` parts with a sleep after each
+part, computes on that copy, and adds its change in the same number of parts, again with sleeps in
+between. Other workers' writes fall between its reads, so its copy need not be a state that the
+vector has ever been in: the inconsistent read of AsySG-incon (Lian et al. 2015, equation 12).
 
 Writers: every worker writes the vector, a part per quantum; quanta of one simulation do not
-overlap. T_SLEEPS counts a block's sleeps so far: as many as parts when it computes, and one less
-than twice that when it writes the last part.
+overlap. T_SLEEPS counts a block's sleeps so far: it is `parts` when the block computes, and ``2
+parts - 1`` when it writes the last part.
 """
 
 from hogshare.kernels import layout
@@ -40,7 +40,7 @@ from hogshare.kernels.schedule.worker_life import WORK, move
 
 @helper
 def read_part(vector, private, part, parts):
-    """Copy one part of the vector; the intercepts come with the first."""
+    """Copy one part of the vector; the first part includes the intercepts."""
     size = vector.w.shape[0]
     for j in range(size * part // parts, size * (part + 1) // parts):
         private.w[j] = vector.w[j]
@@ -54,7 +54,7 @@ def read_part(vector, private, part, parts):
 @helper
 def moved(now, base, mine):
     """Return `now` plus the change from `base` to `mine`."""
-    # exactly `mine` if no other worker has written: so one worker's run is the sequential one
+    # exactly `mine` if no other worker has written, so a run of one worker is sequential
     return mine if now == base else now + (mine - base)
 
 
@@ -92,7 +92,7 @@ def stale_quantum_of(name, outside=False):
     """Make the kernel of a quantum that advances blocks by a part.
 
     outside : whether steps are taken between two calls, see `quanta`: on the copy, when its last
-        part has been read. Then a quantum is the block in hand, or one that begins.
+        part has been read. If so, a quantum handles one block: the block in hand, or a new one.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):

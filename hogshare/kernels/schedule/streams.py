@@ -1,9 +1,9 @@
 """Row orders: shuffled, or drawn with unequal chances.
 
-The generator and the shuffle are scikit-learn's: on rows that fit in the caches the same seed
-visits the same rows in the same order, as every epoch shuffles one permutation further, always from
-the same seed. Larger data, and rows of SAGA, are read in windows of neighbours, by orders of their
-own.
+The generator and the shuffle are scikit-learn's: if the rows fit in the caches, the same seed
+visits the same rows in the same order, because every epoch shuffles the permutation of the epoch
+before, always from the same seed. Larger data, and rows of SAGA, are read in other orders: in
+windows of adjacent rows (`shuffle_windows`).
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from hogshare.kernels.jit.decorators import helper, inlined
 
 RAND_MAX = 2147483647
-WARM_UP = 16  # numbers to skip: the first ones of streams with similar seeds are similar
+WARM_UP = 16  # number of draws to skip: the first draws of streams with similar seeds are similar
 
 
 @inlined
@@ -48,8 +48,8 @@ def shuffle(permutation, seed):
 
 @inlined
 def epoch_state(seed, epoch):
-    """Return the first state of an epoch's own stream; never zero."""
-    # in 64 bits, so nothing overflows without the JIT either
+    """Return the first state of an epoch's random stream; never zero."""
+    # in 64 bits, so that nothing overflows without the JIT either
     state = np.uint32((np.int64(seed) + np.int64(epoch) * 2654435769) % 4294967296)
     return np.uint32(1) if state == 0 else state
 
@@ -58,8 +58,8 @@ def epoch_state(seed, epoch):
 def block_state(seed, epoch, block):
     """Return the first state of the stream of an epoch's block; never zero.
 
-    Neighbouring blocks differ in a few bits, and only one number may be drawn: hence a hash and not
-    a sum. The multipliers are below 2^31, so nothing overflows 64 bits.
+    The numbers of adjacent blocks differ in a few bits, and a block may draw only one number. So
+    the state is a hash and not a sum. The multipliers are below 2^31, so nothing overflows 64 bits.
     """
     state = np.int64(epoch_state(seed, epoch)) ^ (np.int64(block) * 668265263 % 4294967296)
     for _ in range(2):
@@ -78,12 +78,13 @@ def fraction(state):
 def draw_rows(chances, order, replace, seed, epoch):
     """Fill `order` with rows, row r on average ``chances[r]`` times, in random order.
 
-    Rows are segments of a line, each as long as its chance, and points on the line choose rows.
-    Without `replace` the points have equal distances from a random start, so a row's visits differ
-    from its chance by less than one (systematic sampling). With `replace` points are independent,
-    but made in order, from exponential gaps, so both kinds pass over the line once.
+    Rows are segments of a line, each as long as its chance, and each point on the line chooses the
+    row of its segment. Without `replace` the points are equally spaced from a random start, so the
+    number of a row's visits differs from its chance by less than one (systematic sampling). With
+    `replace` the points are independent, but they are generated in ascending order from exponential
+    gaps. So either kind needs one pass over the line.
 
-    chances : float64 [n_rows], their sum is the length of `order`; 0 where a row is held out
+    chances : float64 [n_rows], with the length of `order` as their sum; 0 for a held-out row
     """
     n = order.shape[0]
     state = epoch_state(seed, epoch)
@@ -91,7 +92,7 @@ def draw_rows(chances, order, replace, seed, epoch):
         state = next_random(state)
     gap = 1.0
     if replace:
-        # a first pass over the same numbers gives the sum of the gaps, which scales them
+        # a first pass over the same random numbers gives the sum of the gaps, which scales them
         total = 0.0
         again = state
         for _ in range(n + 1):
@@ -121,18 +122,19 @@ def draw_rows(chances, order, replace, seed, epoch):
 
 @helper
 def shuffle_windows(permutation, held_out, order, window, abreast, interleaved, seed, epoch):
-    """Write an order that reads neighbours together: windows of `window` rows, drawn at random.
+    """Write an order that reads adjacent rows together: windows of `window` rows, drawn at random.
 
-    With ``abreast == 1`` one window is read at a time, its rows at random: for rows that do not fit
-    in memory, where each row at random would read a page of the disk. With more, that many windows
-    are read together, one row of each after the other: for rows that do not fit in the caches. The
-    processor sees a few streams and reads ahead in each, and rows that follow each other in the
-    order still come from independently drawn windows. If they are `interleaved`, each window begins
-    one row later than the window before it, and wraps around. Otherwise the rows at one place of
-    all windows follow each other in every epoch, and SDCA's memory of them does not average out
-    with its memory of the others (docs/exchange.md, "The order of rows").
+    With ``abreast == 1`` one window is read at a time, and its rows are read at random. This is for
+    rows that do not fit in memory: if every row was drawn at random, each would read a page of the
+    disk. With ``abreast > 1`` that many windows are read together, one row of each in turn. This is
+    for rows that do not fit in the caches: the processor sees a few streams and reads ahead in
+    each, and successive rows still come from independently drawn windows. If windows are
+    `interleaved`, each begins one row later than the window before it, and wraps around. If they
+    are not interleaved, the rows at the same place of all windows follow each other in every epoch,
+    and SDCA's memory of these rows does not average out with its memory of the other rows
+    (docs/exchange.md, "The order of rows").
 
-    The windows' offset changes from epoch to epoch; the last window has the remaining rows.
+    The windows' offset changes from epoch to epoch; the last window contains the remaining rows.
     `permutation` is scratch; held-out rows are skipped.
     """
     n_rows = permutation.shape[0]

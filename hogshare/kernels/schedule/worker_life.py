@@ -1,4 +1,4 @@
-"""A worker's life: the states of its row, the events that move it, and the moves that are legal.
+"""A worker's life: the states of its row, the events that change it, and the legal moves.
 
 ::
 
@@ -6,15 +6,15 @@
     RESTING --join--> ACTIVE                                ACTIVE, WAITING --leave--> DONE
     STARTING, RESTING --close--> DONE                       any state       --die----> DEAD
 
-The caller moves workers that are outside of the run: it expects them again after a pause (`EXPECT`,
-`AWAIT`), or opens a run that a criterion had closed (`REOPEN`).
+The caller changes the states of workers outside of the run: it expects them again after a pause
+(`EXPECT`, `AWAIT`), or reopens a run that a criterion had closed (`REOPEN`).
 
-Writers: every worker writes its own row; the caller, while no worker works, all rows; the monitor
-the rows of dead workers. A move is a compare-exchange, so if a worker joins while the monitor
-closes the run to it, exactly one of the two succeeds. Readers: barriers, the master, the monitor,
-reports. Every write of T_STATE is in this file (a test reads the other files).
+Writers: every worker writes its own row; the caller writes all rows while no worker runs; the
+monitor writes the rows of dead workers. A move is a compare-exchange, so if a worker joins while
+the monitor closes the run to it, exactly one of the two moves succeeds. Readers: barriers, the
+master, the monitor, reports. Every write of T_STATE is in this file (a test reads the other files).
 
-A move that is not legal is refused, and changes nothing: the row of a worker that counts as dead
+A move that is not legal is refused and changes nothing. So the row of a worker that counts as dead
 stays DEAD, even if one of its threads still runs, until a task's worker is replaced (`REPLACE`).
 """
 
@@ -35,7 +35,7 @@ EVENTS = (
     "close",  # the run is closed to a worker outside of it
     "expect",  # the limit is raised: it is to join again
     "await",  # the same, and barriers wait for it already
-    "miss",  # others have done all blocks that it was expected for
+    "miss",  # others have done all blocks for which it was expected
     "reopen",  # a run that was over goes on
     "die",
     "replace",  # for tasks: another process takes the number of one that died
@@ -63,33 +63,33 @@ MOVES = np.full((len(EVENTS), len(layout.STATES)), ILLEGAL, np.int64)
 for _event, _moves in LEGAL.items():
     for _before, _after in _moves.items():
         MOVES[_event, _before] = _after
-# T_MOVES has the last moves as 1 + event, the newest in the lowest bits; 0 before the first
+# T_MOVES contains the last moves as 1 + event, the newest in the lowest bits; 0 before the first
 EVENT_BITS, N_REMEMBERED = 4, 15
 MASK = (1 << EVENT_BITS * N_REMEMBERED) - 1  # below the sign of an int64
 
 
 @helper
 def move(row, event):
-    """Move a worker's row in a kernel; False, and nothing is written: the move is not legal."""
+    """Change the state in a worker's row, from a kernel; False if the move is not legal."""
     before = load(row, layout.T_STATE)
     after = MOVES[event, before]
     if after == ILLEGAL:
         return False
     if compare_exchange(row, layout.T_STATE, before, after) != before:
-        return False  # another has moved it meanwhile: the caller polls again, or gives up
+        return False  # another writer has changed it meanwhile: the caller polls again, or gives up
     if after != before:
-        # not atomic: with two moves at one time the story may lose one; the state loses none
+        # not atomic: of two simultaneous moves the story may lose one; the state loses none
         row[layout.T_MOVES] = ((row[layout.T_MOVES] << EVENT_BITS) | (event + 1)) & MASK
     return True
 
 
 def copy_state(row: np.ndarray, state: int) -> None:
-    """Write the state of another site's worker, whose own row has made the move at its site."""
+    """Write the state of another site's worker, whose own row has changed at its site."""
     note(row, layout.T_STATE, state)
 
 
 def apply(row: np.ndarray, event: int) -> bool:
-    """Move a worker's row from Python; no other thread or process may move it at that moment.
+    """Change the state in a worker's row, from Python; no other thread may change it meanwhile.
 
     Returns False, and writes nothing, if the move is not legal.
 
@@ -117,7 +117,7 @@ def apply(row: np.ndarray, event: int) -> bool:
 def story(row: np.ndarray) -> list[str]:
     """Return the last moves of a worker, the oldest first.
 
-    row : int64 array of shape (N_TABLE,), the worker's of the table
+    row : int64 array of shape (N_TABLE,), the worker's row of the table
     """
     moves = int(row[layout.T_MOVES])
     places = range(EVENT_BITS * (N_REMEMBERED - 1), -1, -EVENT_BITS)
@@ -126,7 +126,7 @@ def story(row: np.ndarray) -> list[str]:
 
 
 def stories(table: np.ndarray, most: int = 8, moves: int = 4) -> str:
-    """Describe the last `moves` moves of the first `most` workers of a table, for a message."""
+    """Describe in a string the last `moves` moves of the first `most` workers of a table."""
     lines = []
     for k, row in enumerate(table[:most]):
         lines.append(f"worker {k}: {', '.join(story(row)[-moves:]) or 'none'}")
