@@ -1,7 +1,8 @@
 """The check that all ranks make the same call: each describes its arguments, and rank 0 compares.
 
-Descriptions are short texts with the same rules on every rank: numbers and strings verbatim, arrays
-by a hash, functions and objects by their names, because an object's identity differs between ranks.
+Descriptions are short texts, made by the same rules on every rank. Numbers and strings are
+verbatim, and an array is described by a hash. Functions and objects are described by their names,
+because an object's identity differs between ranks.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import numpy as np
 from hogshare._version import __version__
 from hogshare.problems.protocol import Problem
 
-OF_ROWS = ("rows", "nonzeros", "columns")  # which differ between shards
-MOST = 200  # characters of a fact in a message
+OF_ROWS = ("rows", "nonzeros", "columns")  # facts that differ between shards
+MOST = 200  # largest number of characters of a fact in a message
 CALL, LINE = "the call", "the line of the call"
 ADVICE = (
     " Make the same calls on all ranks, each from one line of the program; a rank that has caught "
@@ -42,7 +43,7 @@ def versions() -> dict[str, str]:
 
 
 def of_problem(problem: Problem, whole: bool) -> dict[str, str]:
-    """Describe a problem; with `whole` including its rows, else the facts that all ranks share."""
+    """Describe a problem: with `whole`, with its rows; otherwise by the facts that ranks share."""
     facts = problem.identity() if whole else problem.facts()
     return {
         f"{name} of the problem": described(value)

@@ -1,8 +1,9 @@
 """One call that all ranks make: its messages, and its end on all ranks.
 
-A rank that raises in a call posts its error to the others, which raise it. Each rank posts once
-that the call has failed for it, with or without an error of its own, and waits for the others to do
-so. All then have the same errors, raise that of the lowest rank, and begin the next call afresh.
+A message is a `Letter` (`hogshare.runtimes.mpi.talk`). If a rank raises in a call, it posts its
+error to the other ranks, which raise it, too. Each rank posts once that the call has failed for it,
+with or without an error of its own, and waits until all other ranks have done so. All ranks then
+have the same errors, raise the error of the lowest rank, and begin the next call afresh.
 
     own error, or another's  ->  FAILED to all  ->  FAILED of all, or PARTING_SECONDS  ->  raise
 """
@@ -22,7 +23,7 @@ from hogshare.runtimes.mpi import heart as hearts
 from hogshare.runtimes.mpi.talk import FAILED, Letter, Talk
 from hogshare.system import missed_calls
 
-PARTING_SECONDS = 2.0  # for the others to leave a call that has failed, and for letters to go
+PARTING_SECONDS = 2.0  # for other ranks to leave a failed call, and for letters to be sent
 MOST_TEXT = 20_000  # characters of a traceback in a message
 NAMES_A_RANK = re.compile(r"\b[Rr]ank \d")
 AGREE, OVER = "agree", "over"
@@ -36,7 +37,7 @@ class RankFailure(NamedTuple):
     """An error of one rank, as sent to the others.
 
     error : the error without its traceback; None: it cannot be sent
-    text : its traceback
+    text : the error's traceback
     is_common : whether it concerns all ranks, such as an error of rank 0 about all rows
     """
 
@@ -51,13 +52,13 @@ class RankFailure(NamedTuple):
 
 
 class Call:
-    """A block in which a rank takes part in a call; an error in it is raised on all ranks.
+    """A with block in which a rank takes part in a call; all ranks raise an error in the block.
 
     number : the call's number, the same on all ranks
-    heart : the heartbeats, started once all ranks are in the call
+    heart : the rank's heartbeats, which begin once all ranks are in the call
     is_for_all : whether this rank checks the rows and parameters of all ranks
     may_lose : whether the call continues without dead ranks
-    serve : further work whenever letters may have come
+    serve : function to call whenever letters may have come
     """
 
     def __init__(self, talk: Talk, number: int, heart: hearts.Heart | None = None) -> None:
@@ -65,7 +66,7 @@ class Call:
         self.is_for_all = self.may_lose = False
         self.serve: Callable[[], None] = lambda: None
         self._has_failed = False
-        self._heard: BaseException | None = None  # raised for another rank
+        self._heard: BaseException | None = None  # the error that this rank raises for another rank
         self._over: set[int] = set()  # ranks that have parted
 
     def __enter__(self) -> Call:
@@ -115,14 +116,14 @@ class Call:
         self.post_all(FAILED, _failure(error, is_common=False))
 
     def agree(self, kind: str = AGREE) -> None:
-        """Wait until all ranks have called this.
+        """Wait until all ranks have called this (collective).
 
         Raises an error that another rank has raised meanwhile.
         """
         self.spread(kind, self.gather(kind, None) and None)
 
     def end(self) -> None:
-        """Leave the call once all have done their work; raises as `agree` does."""
+        """Leave the call once all ranks have done their work; raises as `agree` does."""
         if self.may_lose:
             self._part()
         else:
@@ -131,7 +132,7 @@ class Call:
             self.heart.stop()
 
     def _part(self) -> None:
-        """Wait until all survivors have called this, and none needs another's answer."""
+        """Wait until all surviving ranks have called this, and no rank needs another's answer."""
         self.post_all(OVER)
 
         def have_all() -> bool | None:
@@ -155,7 +156,7 @@ class Call:
             self.post(to, kind, content)
 
     def take(self, source: int, *kinds: str, seconds: float | None = None) -> Letter | None:
-        """Wait for a rank's next letter, which must be of one of these kinds; None: not in time.
+        """Wait for a rank's next letter, which must have one of these kinds; None: not in time.
 
         Raises RankFailed if a rank has ended, and any error of another rank in this call.
         """
@@ -180,7 +181,7 @@ class Call:
         return self._next(source) if letter is not None and letter.kind == kind else None
 
     def gather(self, kind: str, content: Any) -> list[Any] | None:
-        """Collect all ranks' content: return a list by rank on rank 0, None on others."""
+        """Return all ranks' content, a list by rank, on rank 0, and None on others (collective)."""
         if self.talk.rank != 0:
             self.post(0, kind, content)
             return None
@@ -192,7 +193,7 @@ class Call:
         return found
 
     def spread(self, kind: str, content: Any) -> Any:
-        """Send rank 0's content to all; return it on each rank."""
+        """Return rank 0's content on each rank; all ranks must call it."""
         if self.talk.rank == 0:
             self.post_all(kind, content)
             return content
@@ -264,7 +265,7 @@ class Call:
         )
 
     def _agreed(self, error: BaseException, found: dict[int, RankFailure]) -> BaseException:
-        """Return the error of the lowest failed rank, with its number unless it is on all ranks."""
+        """Return the error of the lowest failed rank, with the rank's number unless all have it."""
         rank = min(found)
         failure = found[rank]
         if rank != self.talk.rank:
@@ -290,7 +291,7 @@ def _failure(error: BaseException, is_common: bool) -> RankFailure:
 
 
 def _raised(failure: RankFailure, source: int) -> BaseException:
-    """Return another rank's error, as this one raises it."""
+    """Return another rank's error in the form in which this rank raises it."""
     error = failure.error
     if not isinstance(error, Exception | KeyboardInterrupt):  # a SystemExit ends only its own rank
         return RankFailed(f"Rank {source} has left the call: {failure.said}")

@@ -6,23 +6,23 @@ No thread waits within MPI: a blocked receive takes a core, and nothing arrives 
 not call MPI. Instead one thread of each rank polls (MPI_THREAD_FUNNELED is enough), and sleeps
 between polls.
 
-**Order.** Messages from one site to another are delivered in posting order. News of a worker,
-posted after its changes, therefore arrive after them. An emulated link (`Line`) delays a message.
-Messages of other lines may overtake it, except those without a line, which wait for all earlier
-ones.
+**Order.** Messages from one site to another are delivered in posting order. So news of a worker
+that are posted after its changes arrive after these changes. An emulated link (`Line`) delays a
+message. Messages of other lines may then overtake it; messages without a line wait for all earlier
+messages.
 
 **Credits** limit posting: MPI buffers messages that have not been received yet, so a site posts
 only a few messages before it gets an answer.
 
-**Silence.** A site has failed if nothing has come from it for SILENT_SECONDS since it was last
-heard of: its process is halted or its link is down, which MPI does not report. Every message
-counts. A site without messages for a second sends a beat, and a site that stops polling announces
-it (`pause`).
+**Silence.** A site has failed if no message has come from it for SILENT_SECONDS. Its process is
+then halted, or its link is down; MPI reports neither. Every message counts. A site that has had no
+message to send for a second sends a beat, and a site that is about to stop polling announces it
+(`pause`).
 
-**The end.** Sites that end a run meet at a barrier, by which each has received and answered the
-others' messages. Then a site parts with a last message; when all have parted, nothing is under way.
-An aborted run leaves messages unreceived: its communicator is never freed, because MPI may reuse
-its number.
+**The end.** Sites that end a run wait for each other at a barrier. After it, each site has received
+and answered the others' messages. Then each site *parts*: it sends its last message. When all sites
+have parted, no message is under way. An aborted run leaves messages unreceived. Its communicator is
+never freed, because MPI may reuse the communicator's number.
 
 Writers: `post` writes the queue, from any thread; the polling thread writes everything else. A
 message is copied once, when it is posted; handlers read the buffer that MPI has filled. Buffers
@@ -48,23 +48,23 @@ EVERY_SECONDS, SILENT_SECONDS = 1.0, 30.0
 NAP_SECONDS = 0.0005
 BEAT, PAUSE, PART, GATHER, SPREAD = range(5)  # the channel's own kinds; others begin after them
 FIRST_KIND = SPREAD + 1
-KIND, LINE, UNDER_WAY = range(3)  # words of a message's head
+KIND, LINE, UNDER_WAY = range(3)  # fields of a message's head
 HEAD_BYTES = 24
 NO_LINE = -1
 SPREADS = 0  # the site whose array `spread` sends
 
 Wait = Callable[[Callable[[], bool]], None]  # polls until its argument returns True
-Handler = Callable[[int, np.ndarray], None]  # of the sender and a message's bytes, which it owns
+Handler = Callable[[int, np.ndarray], None]  # its arguments: the sender, and the bytes, to own
 
 
 class Living(Protocol):
     """An exchange between surviving ranks, whichever rank dies meanwhile.
 
-    wait : the channel's, during a run, to move the run's messages meanwhile
+    wait : the channel's `wait` during a run, which also moves the run's messages; None otherwise
     """
 
     def together(self, part: Any, wait: Wait | None = None) -> dict[int, Any]:
-        """Return each rank's part, by number, in order; all ranks must call it."""
+        """Return each rank's part, by rank, in the order of ranks; all ranks must call it."""
         ...
 
     def of_first(self, make: Callable[[], Any], wait: Wait | None = None) -> Any:
@@ -82,7 +82,7 @@ class Posted(NamedTuple):
 
 
 class DelayedMessage(NamedTuple):
-    """A received message, which may be delivered from its due time on."""
+    """A received message that may not be delivered before its due time."""
 
     due: float
     kind: int
@@ -91,7 +91,7 @@ class DelayedMessage(NamedTuple):
 
 
 class Peer:
-    """Another site, as this one knows it."""
+    """The state of the connection to another site, at this site."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -100,11 +100,11 @@ class Peer:
         self.gathered: deque[np.ndarray] = deque()
         self.spread: deque[np.ndarray] = deque()
         self.spoken = 0.0  # when the last message was sent to it
-        self.heard: float | None = None  # when it was last heard of; None: it may be silent
+        self.heard: float | None = None  # when its last message came; None: it may be silent
         self.has_parted = False
 
     def due(self, now: float) -> list[DelayedMessage]:
-        """Remove and return the messages that are due, in order."""
+        """Remove and return the messages that are due, in posting order."""
         found: list[DelayedMessage] = []
         left: list[DelayedMessage] = []
         lines: set[int] = set()
@@ -120,12 +120,12 @@ class Peer:
 
 
 class Channel:
-    """A site's messages to and from the others.
+    """A site's messages to and from the other sites.
 
-    comm : a communicator for this channel alone
-    watch : called while this site waits; raises if another has failed
+    comm : a communicator that only this channel uses
+    watch : called while this site waits; raises if another site has failed
     traffic : counts messages when they are sent
-    living : the exchange of sites that continue without dead ones; None: all sites must survive
+    living : the exchange of sites that continue without dead sites; None: all sites must survive
     """
 
     def __init__(
@@ -148,16 +148,16 @@ class Channel:
         self._going: list[tuple[Any, np.ndarray, int]] = []
         self._peers = {k: Peer(k) for k in range(self.size) if k != self.me}
         self._beats_at = 0.0
-        self._has_parted = False  # after which this site sends nothing
-        self.is_over = False  # whether all have parted
+        self._has_parted = False  # if True, this site sends nothing more
+        self.is_over = False  # whether all sites have parted
 
     @property
     def others(self) -> list[int]:
-        """All other sites that have not died."""
+        """The numbers of all other sites that have not died."""
         return list(self._peers)
 
     def on(self, kind: int, handler: Handler) -> None:
-        """Set the handler of a kind of messages, which the polling thread calls."""
+        """Set the handler of a kind of messages; the polling thread calls it."""
         self._handlers[kind] = handler
 
     def post(
@@ -169,10 +169,11 @@ class Channel:
         line: int = NO_LINE,
         link: Line | None = None,
     ) -> None:
-        """Send arrays end to end, from any thread, without waiting; they are copied.
+        """Send concatenated arrays, from any thread, without waiting; the arrays are copied.
 
         counted : the message's kind in the traffic; "": it is not counted
-        line, link : the number of an emulated line to that site, and the line itself
+        line : the number of an emulated line to that site
+        link : the emulated line itself
         """
         assert not self._has_parted, "nothing is posted after the last message"
         at = HEAD_BYTES
@@ -197,7 +198,7 @@ class Channel:
         self._bury()
         try:
             return self._poll() | moved
-        except Exception as error:  # of a site that has died since
+        except Exception as error:  # its site has died since the last poll
             if not door.is_death(error):
                 raise
             return True
@@ -240,22 +241,24 @@ class Channel:
                 time.sleep(0.1 * NAP_SECONDS if is_soon else NAP_SECONDS)
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """Return all sites' arrays, in their order, on each: float64, of one shape on all.
+        """Return all sites' arrays, in the order of sites; all sites must call it.
 
-        All messages that the others posted before it have been delivered when it returns.
+        numbers : float64 array, of the same shape on all sites
+
+        When this returns, all messages that other sites posted before their calls are delivered.
         """
         own = np.ascontiguousarray(numbers, np.float64)
         parts = self.gathered_bytes(own.reshape(-1).view(np.uint8))
         return np.stack([part.view(np.float64).reshape(own.shape) for part in parts])
 
     def gathered_bytes(self, own: np.ndarray) -> list[np.ndarray]:
-        """Return all sites' bytes, in their order, on each; lengths may differ."""
+        """Return all sites' bytes, in the order of sites; lengths may differ (collective)."""
         return list(self.gathered_by_site(own).values())
 
     def gathered_by_site(self, own: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the same by site, in their order, without dead sites."""
+        """Return surviving sites' bytes by site, in the order of sites (collective)."""
         peers, living = self._peers, self._living
-        for to in peers:  # survivors exchange parts by `living`, and these messages give the order
+        for to in peers:  # survivors exchange parts by `living`; these messages ensure the order
             self.post(to, GATHER, [own] if living is None else [], "meeting")
         found = dict.fromkeys(range(self.size), own)
         if living is not None:
@@ -266,7 +269,7 @@ class Channel:
         return found | parts if living is None else found
 
     def spread(self, own: np.ndarray, counted: str = "meeting") -> np.ndarray:
-        """Return the first site's array, as bytes, on each; other sites' arrays are ignored."""
+        """Return the first site's array, as bytes, on each site (collective); ignore the others."""
         if self._living is not None:
             return np.asarray(self._living.of_first(lambda: _as_bytes(own), self.wait))
         if self.me != SPREADS:
@@ -279,17 +282,17 @@ class Channel:
         return _as_bytes(own)
 
     def pause(self) -> None:
-        """Announce that this site stops polling for any time."""
+        """Announce that this site will stop polling, for any length of time."""
         for to in () if self._has_parted else self._peers:
             self.post(to, PAUSE, counted="")
         self.flush()
 
     def part(self) -> None:
-        """Send the last message to all, and wait for theirs; then nothing is under way.
+        """Send the last message to all sites, and wait for their last messages (collective).
 
-        It begins with a barrier, by which all other messages are answered; a site that parts posts
-        no message that needs an answer. `work` is done until the barrier, because other sites may
-        wait for it.
+        This begins with a barrier, after which all other messages have been answered. A site that
+        parts posts no message that needs an answer. `work` is called until the barrier, because
+        other sites may wait for its result. When this returns, no message is under way.
         """
         self.gathered(np.zeros(0))
         self.work = lambda: False
@@ -391,4 +394,4 @@ def _as_bytes(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-_never_freed: list[Any] = []  # of aborted runs: MPI may still read their buffers
+_never_freed: list[Any] = []  # sends of aborted runs: MPI may still read their buffers

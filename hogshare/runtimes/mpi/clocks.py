@@ -1,18 +1,18 @@
 """The progress of a site's workers as integers, for messages to other sites.
 
-    of a site: generations of the throttled barrier | words of each of its workers
+    a site's words: generation of the throttled barrier | words of each of the site's workers
 
 Barriers and planes read the table of all workers. A site's own workers write their rows. Rows of
-other sites come by messages, after their workers' changes: the sender reads the words before the
-changes, and the receiver writes them after the changes.
+other sites come by messages, after these workers' changes: the sender reads the words before the
+changes, and the receiver writes the words after the changes.
 
-Clocks and generations only increase: old news can make a worker wait longer, but never pass too
-soon. Any site that sees enough waiting workers releases a generation; the others take the largest
-number that they receive.
+Clocks and generations only increase. So old news can make a worker wait longer, but never pass too
+soon. Any site that sees enough waiting workers releases a generation; the other sites store the
+largest generation that they receive.
 
-Writers: the site's thread that communicates with the others writes the rows of their workers, and
-GENERATION together with the local workers, which advance it by a compare-exchange. Local workers
-read them.
+Writers: the site's thread that communicates with other sites writes the rows of their workers. This
+thread and the local workers write GENERATION, which the workers advance by a compare-exchange.
+Readers: local workers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hogshare.kernels import layout
 from hogshare.kernels.mail import locks
 from hogshare.kernels.schedule import barrier_codes, worker_life
 
-# the clock and the state are last: a reader that sees them sees the other words
+# the clock and the state are last: a reader that sees them also sees the other words
 WORDS = (
     *(layout.T_BLOCKS, layout.T_ROWS, layout.T_PLANE_WAIT, layout.T_PLANE_WAITS, layout.T_SHARE),
     *(layout.T_ARRIVED, layout.T_CLOCK, layout.T_STATE),
@@ -36,7 +36,7 @@ AWAITED = np.array([0, 0, layout.WAITING])
 class Clocks:
     """The table of all workers, at one site.
 
-    session : of the site
+    session : the site's session
     """
 
     def __init__(self, session: Session) -> None:
@@ -53,11 +53,11 @@ class Clocks:
         return self.table[self._workers[site]]
 
     def size_of(self, site: int) -> int:
-        """Return the number of a site's words."""
+        """Return the number of words of a site."""
         return 1 + len(WORDS) * self.world.sites[site]
 
     def words(self) -> np.ndarray:
-        """Return this site's words: int64."""
+        """Return a copy of this site's words, as int64."""
         rows = self.session.local_table
         # states and clocks are loaded first, with acquire: the other words were stored before them
         last = [[locks.owner(row, word) + 1 for word in WORDS[CLOCK:]] for row in rows]
@@ -66,7 +66,7 @@ class Clocks:
         return np.concatenate([[self.control[layout.GENERATION]], found.reshape(-1)])
 
     def are_news(self, words: np.ndarray) -> bool:
-        """Whether others may wait at a barrier for changes since these words of this site."""
+        """Whether other sites' workers may wait at a barrier for changes since these words."""
         before = words[1:].reshape(-1, len(WORDS))[:, ARRIVED:]
         now = self.session.local_table[:, WORDS[ARRIVED:]]
         # barriers wait for working and waiting workers alike
@@ -84,7 +84,7 @@ class Clocks:
         barrier_codes.move_on(self.control, int(words[0]))
 
     def take_in_all(self, words: np.ndarray) -> None:
-        """Write all other sites' consecutive words to the table."""
+        """Write other sites' words to the table; `words` concatenates the words of all sites."""
         at = 0
         for site in range(len(self.world.sites)):
             own = words[at : (at := at + self.size_of(site))]
@@ -111,7 +111,7 @@ class Clocks:
 
 
 def expect_again(words: np.ndarray, clock: int) -> None:
-    """Change a site's words for barriers to wait for paused workers, which resume at a clock."""
+    """Change words in place: paused workers wait at `clock`, so barriers wait for them."""
     rows = words[1:].reshape(-1, len(WORDS))
     resting = rows[:, STATE] == layout.RESTING
     rows[resting, CLOCK], rows[resting, STATE] = clock, layout.WAITING

@@ -1,6 +1,6 @@
-"""The only import of mpi4py, which begins MPI: only callers of MPI must begin it.
+"""The only import of mpi4py: the import begins MPI, so only callers of MPI may cause it.
 
-Also the buffers of messages that an aborted call leaves under way.
+This file also stores the buffers of messages that an aborted call leaves under way.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def library() -> Any:
 def known() -> dict[str, Any]:
     """Return this MPI's version, and whether it supports threads and detects deaths.
 
-    ``knows_deaths`` says whether a call with a dead rank can raise a specific error (ULFM, the
-    fault tolerance of MPI-5); other MPIs wait for that rank, or end with it.
+    ``knows_deaths`` is True if a call with a dead rank can raise a specific error (ULFM, the fault
+    tolerance of MPI-5). Other MPIs wait for the dead rank, or end with it.
     """
     mpi = library()
     return {
         "version": " ".join(mpi.Get_library_version().splitlines()[0].partition(",")[0].split()),
         "threads": mpi.Query_thread() == mpi.THREAD_MULTIPLE,
-        # for an MPI without this error, mpi4py defines it as the error for unknown ones
+        # for an MPI without this error, mpi4py defines it as the error for unknown errors
         "knows_deaths": mpi.ERR_PROC_FAILED != mpi.ERR_UNKNOWN,
     }
 
@@ -58,7 +58,7 @@ def is_death(error: BaseException) -> bool:
 
 
 def death(error: BaseException, comm: Any) -> str | None:
-    """Return a message that names the dead rank, for an error by a death; None: another error.
+    """Return a message that names the dead rank, if a death caused the error; else None.
 
     A collective call may fail with any error when a rank dies in it.
     """
@@ -73,7 +73,7 @@ def death(error: BaseException, comm: Any) -> str | None:
 def died(comm: Any) -> list[int]:
     """Return the ranks of a communicator that have died, as far as this rank's MPI knows.
 
-    After this call, a receive from any source no longer fails because of them.
+    After this call, a receive from any source no longer fails because of these ranks.
     """
     if not outlives_ranks():
         return []

@@ -1,6 +1,6 @@
 """The flat vector that sites share, and their common decision.
 
-The vector concatenates the machines' shared numbers:
+The vector concatenates the numbers that all machines share:
 
     coefficients | intercepts | means of the duals | SAGA's average
 
@@ -17,15 +17,15 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.rules.sgd_steps import DUAL
 
-ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stops that need no announcement
+ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stop flags that a site need not announce
 
 
 class Flat(NamedTuple):
     """The sizes of the vector's parts.
 
     m : number of coefficients
-    columns : number of intercepts, and of means
-    average : 0 or m
+    columns : number of intercepts, and number of means
+    average : length of SAGA's average: m, or 0 without SAGA
     """
 
     m: int
@@ -43,7 +43,7 @@ class Flat(NamedTuple):
         return self.m + 2 * self.columns + self.average
 
     def start(self, session: Session) -> np.ndarray:
-        """Return the common start of all machines; sums begin at zero, as each has its own part."""
+        """Return the start of all machines; sums begin at 0, as each machine has its own part."""
         flat = np.zeros(self.size)
         if session.rule.method != DUAL:
             flat[: self.m] = session.vector.w
@@ -72,7 +72,7 @@ class Decision(NamedTuple):
 
     stop : why the run ends; RUNNING: it continues
     epochs : the number of ended epochs
-    loss : the mean loss of the last one
+    loss : the mean loss of the last ended epoch
     columns : float64[N_COLUMN_FIELDS, n_columns], as in `layout`
     """
 

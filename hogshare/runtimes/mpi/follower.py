@@ -1,7 +1,7 @@
 """A rank that follows: it maps the leader's memory, and runs its own workers on it.
 
-It has its own problem, barrier and plane, made by the same code as the leader's; no objects of the
-user are sent. `hogshare.runtimes.mpi.leader` describes which rank writes which data.
+It has its own problem, barrier and plane, which the same code makes as on the leader; no objects of
+the user are sent. `hogshare.runtimes.mpi.leader` describes which rank writes which data.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hogshare.system.interrupts import DeferredSignals
 
 
 def follow(call: Call, machine: MachineRanks, attach: Callable[[dict[str, Any]], Session]) -> Any:
-    """Follow the leader's messages; return its report.
+    """Follow the leader's messages; return the leader's report.
 
-    attach : maps the leader's description of its run to a session on this rank
+    attach : returns this rank's session, from the leader's description of its run
     """
     leader = machine.leader
     session: Session | None = None
@@ -48,7 +48,7 @@ def follow(call: Call, machine: MachineRanks, attach: Callable[[dict[str, Any]],
 
 
 def attached(parts: ProcessParts, content: dict[str, Any]) -> Session:
-    """Return the session of a leader that has made the same call; its arrays own the memory."""
+    """Return the session of a leader that has made the same call; the arrays own the memory."""
     arena = accept(content)
     arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
     if content["plane"] is not None:  # with the leader's choices for the problem

@@ -1,11 +1,11 @@
 """Heartbeats of a call: they detect a rank whose process is halted, whatever its task.
 
-The ranks form a ring: each sends a word to the next one every second of a call, from a thread of
-its own, and counts its own seconds since the last word of the one before. A rank may thus compute,
-compile or be in a callback for any time, and a rank that was halted itself counts none of that
-time.
+The ranks form a ring. Every second of a call, each rank sends a heartbeat to the next rank, from a
+thread of its own, and counts the seconds since the last heartbeat of the rank before it. So a rank
+may compute, compile or be in a callback for any time. A rank that was itself halted does not count
+the time of its halt.
 
-Writer: the call's own thread, on a separate communicator; only it writes `silent`. Reader: the
+Writer: the heartbeat thread, on a separate communicator; only it writes `silent`. Reader: the
 calling thread. MPI must allow several threads; otherwise a call has no such heartbeats.
 """
 
@@ -21,12 +21,12 @@ import numpy as np
 from hogshare.runtimes.mpi.door import is_death, leave_behind, library
 
 EVERY_SECONDS = 1.0
-SILENT_SECONDS = 15.0  # below 30 with a launcher's time to end a halted process
+SILENT_SECONDS = 15.0  # below 30, including a launcher's time to end a halted process
 
 
 @contextlib.contextmanager
 def unless_dead() -> Iterator[None]:
-    """Ignore errors by a dead rank."""
+    """Ignore errors that a dead rank causes, within a with block."""
     try:
         yield
     except Exception as error:
@@ -37,9 +37,9 @@ def unless_dead() -> Iterator[None]:
 class Heart:
     """A rank's heartbeats.
 
-    comm : a communicator of the call's ranks, for heartbeats alone
-    before : the rank whose heartbeats this one checks
-    silent : this rank's seconds without a word of that rank
+    comm : a communicator of the call's ranks, only for heartbeats
+    before : the rank whose heartbeats this rank checks
+    silent : seconds since that rank's last heartbeat, counted by this rank
     """
 
     def __init__(self, comm: Any) -> None:
@@ -78,7 +78,7 @@ class Heart:
             self.silent += EVERY_SECONDS
             with unless_dead():
                 while comm.Iprobe(source=self.before):
-                    comm.Recv(come, source=self.before)  # it has come: no wait within MPI
+                    comm.Recv(come, source=self.before)  # the message has come: no wait within MPI
                     self.silent = 0.0
             stop.wait(EVERY_SECONDS)
         leave_behind(going)

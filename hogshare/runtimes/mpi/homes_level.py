@@ -3,20 +3,21 @@
     while they work     mail of the plane's edges, and workers' progress (`site_news`)
     at an epoch's end   words  ->  vectors  ->  callers  ->  one decision (`level`)
 
-Every site has the plane's arrays whole, and its own workers write their rows. When all pause, all
-sites get the homes and the rows that the plane's `owners` name. The model thus has the same bits on
-all sites, and so have its evaluations. Vectors are sent at the last epoch barrier, and at each one
-whose model is evaluated: by a trace, `on_epoch` or a criterion. At the end unread mail is taken,
-which leaves nothing under way.
+Every site has the plane's whole arrays, and its own workers write their rows. When all workers
+pause, all sites get the homes and the rows that the plane's `owners` name. So the model and its
+evaluations have the same bits on all sites. Vectors are sent at the last epoch barrier, and at each
+epoch barrier whose model is evaluated: by a trace, `on_epoch` or a criterion. At the end, readers
+take all unread mail. Then no message is under way.
 
-If a site dies, its workers are dead at once for workers that wait for them. At an epoch barrier all
-sites must make the same model: workers are dead if their site was not in the barrier. Edges that a
-plane moves after a death may end at any site; their readers are reported after mail.
+If a site dies, workers that wait for its workers see at once that these are dead. At an epoch
+barrier all sites must make the same model, so workers are dead if their site was not in the
+barrier. If a plane moves edges after a death, they may end at any site. The news that
+follow the mail announce their new readers.
 
-Writers: each rank's thread that communicates with the other ranks. While workers work, it writes
-the data that `mail` and `site_news` describe; at an epoch barrier, when all pause or have ended,
-the other sites' rows of the plane's arrays and of the table, and their homes. Local workers and the
-plane read them. Order: the channel's. `close` frees the memory.
+Writers: each rank's thread that communicates with other ranks. While workers work, it writes the
+data that `mail` and `site_news` describe. At an epoch barrier, when all workers pause or have
+ended, it writes the other sites' homes, and their rows of the plane's arrays and of the table.
+Readers: local workers and the plane. Order: the channel's order. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from hogshare.runtimes.mpi.mail import MailTransport
 from hogshare.runtimes.mpi.rank_pool import RankPool
 from hogshare.runtimes.mpi.site_news import Owned, SiteNews
 
-HOMES, TABLE = " homes", " table"  # no array of a plane has these names
+HOMES, TABLE = " homes", " table"  # a plane's arrays never have these names
 
 
 class HomesLevel(Level):
     """The level of sites whose workers have homes of one plane.
 
-    network : emulated links between sites, if the plane has none
+    network : emulated links between sites, if the plane has no links
     """
 
     def __init__(self, pool: RankPool, session: Session, n_rows: int, network: Network) -> None:
@@ -73,7 +74,7 @@ class HomesLevel(Level):
         for name in plane.moved if may_lose and len(senders) else ():
             seen.append(_rows_of(self.homes.arrays[name], senders, self._site_of))
         self._n_lost = 0  # dead sites that all survivors have accounted for in the plane's arrays
-        self._meets = False  # whether sites are at an epoch barrier, or at their ends
+        self._meets = False  # whether sites are at an epoch barrier, or have ended
         self.progress = SiteNews(self.channel, Clocks(session), seen, self.mail)
         self.channel.work = self.progress.poll
 
@@ -95,7 +96,7 @@ class HomesLevel(Level):
     # -- an epoch barrier
 
     def arrive(self) -> None:
-        """Note that no local worker works, or waits for the dead; see `Level`."""
+        """Note that no local worker works, or waits for dead workers; see `Level`."""
         self._meets = True
 
     def has_finite(self) -> bool:
@@ -119,10 +120,10 @@ class HomesLevel(Level):
             if len(self.pool.lost) > self._n_lost:
                 self._n_lost = len(self.pool.lost)
                 homes.plane.agree(homes.arrays, homes.table[:, layout.T_STATE] == layout.DEAD)
-        return homes.model()  # before any site may continue, and send news
+        return homes.model()  # computed before any site may continue and send news
 
     def bring_checkpointed(self) -> None:
-        """Give every site the other arrays that a checkpoint needs."""
+        """Exchange the remaining arrays that a checkpoint needs; all sites must call it."""
         if self._checkpointed:
             self._bring_rows(self._checkpointed)
 
@@ -141,7 +142,7 @@ class HomesLevel(Level):
             self.progress.clocks.bury(site)
 
     def store_trace(self, n_epochs: int, model: Model) -> None:
-        """Store the epoch's snapshot, and the homes' disagreement; see `Level`."""
+        """Store the epoch's snapshot, and how much the homes disagree; see `Level`."""
         super().store_trace(n_epochs, model)
         spreads = self.session.arrays["snapshot_spreads"]
         if 0 < n_epochs <= len(spreads):  # one for each epoch
@@ -165,7 +166,7 @@ class HomesLevel(Level):
         if self.saves:
             self.bring_checkpointed()
         self.mail.is_over = True  # no worker waits for registers
-        self.channel.gathered(np.zeros(0))  # after it all sites know, and all posted mail has come
+        self.channel.gathered(np.zeros(0))  # then all sites know, and all posted mail has come
         for k in () if self.mail.are_registers else self.mail.incoming:
             while self.homes.boxes[k].has_mail:
                 self.homes.boxes[k].take()

@@ -1,16 +1,16 @@
 """The leading rank: it creates the run's memory, and makes all ranks run their workers.
 
 For `solve` this is an ordinary runtime, which runs all workers of a session. It notices ended
-epochs, evaluates the model while all pause, and is the master's rank.
+epochs, evaluates the model while all workers pause, and runs the master.
 
     leader: ATTACH (the arena, the settings) -> READY of all -> RUN -> RAN of all -> ... -> REPORT
 
-A fit of an estimator decides on its next call of `solve` by the last one's result. Rank 0 therefore
-makes these calls alone, and the others run workers for each of them (`AssigningLeader`): each call
-has the memory and the packed parts that a crew's processes get.
+A fit of an estimator uses the result of each call of `solve` to decide on the next call. So rank 0
+makes these calls alone, and the other ranks run workers for each call (`AssigningLeader`). The
+other ranks get the same memory and packed objects as the processes of a crew.
 
-Writers: the leader allocates and fills the arena; from RUN on all workers write as
-`hogshare.engine.session` describes; from RAN on the leader alone.
+Writers: the leader allocates and fills the arena. From RUN on, all workers write as
+`hogshare.engine.session` describes. From RAN on, only the leader writes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Leader(Runtime):
     """The leading rank's runtime, for the ranks of one machine."""
 
     name = "mpi"
-    is_private = False  # others have the arena, too
+    is_private = False  # other ranks have the arena, too
 
     def __init__(self, call: Call, machine: MachineRanks) -> None:
         self.call, self.machine = call, machine
@@ -70,7 +70,7 @@ class Leader(Runtime):
             self.arena = None
 
     def prepare(self, session: Session) -> None:
-        """Compile the kernels, and then let the others load them and attach."""
+        """Compile the kernels; then make the other ranks load them, and attach the memory."""
         assert self.arena is not None
         session.worker(session.local_workers.start).prepare()
         plane = session.plane
@@ -103,7 +103,7 @@ class Leader(Runtime):
                     hook.poll()
                     own.wake()
                     if not own.running:
-                        # before reading states: after it no worker can join
+                        # before reading states: from then on no worker can join
                         self._refuse_late(session)
                         if not self._others_work(session) and session.master_is_idle():
                             break
@@ -121,7 +121,7 @@ class Leader(Runtime):
         return Outcome([])
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of ranks, and of each rank's workers."""
+        """Return the number of ranks, and each rank's number of workers."""
         return {"ranks": len(self.machine.ranks), "workers_of_ranks": list(self.machine.workers)}
 
     def _await(self, kind: str) -> None:
@@ -159,7 +159,7 @@ class AssigningLeader(Leader):
         self.assignment.close()
 
     def prepare(self, session: Session) -> None:
-        """Compile the kernels, and then assign the run to the others, which load them."""
+        """Compile the kernels; then assign the run to the other ranks, which load the kernels."""
         dealt = self.machine.dealt(session.settings.n_workers)
         self.mine = dealt.workers_of(dealt.leader)
         session.worker(session.local_workers.start).prepare()
@@ -170,7 +170,7 @@ class AssigningLeader(Leader):
 
 
 def borrowed(content: Mapping[str, Any]) -> Session:
-    """Return the leader's session, on a rank whose workers are assigned to it."""
+    """Return the leader's session, on a rank that runs workers for the leader."""
     numbers: list[int] = []
     try:
         for number in content["numbers"]:

@@ -1,13 +1,15 @@
-"""A level whose sites join an epoch barrier over a channel, and make one decision.
+"""Levels: a level is a site's connection to the other sites of a run, with epoch barriers.
+
+At an epoch barrier the sites exchange messages over a channel, and make one decision:
 
     words (epochs, stop flags, sums) of all  ->  one model  ->  callers  ->  one decision
 
 A site that has stopped in the middle of an epoch joins the same epoch barriers as the paused sites,
-until all have ended. The first site to leave a barrier continues at once: its next messages may
-come before the others leave, and must not be dropped.
+until all sites have ended. The first site that leaves a barrier continues at once. Its next
+messages may come before other sites leave the barrier, and must not be dropped.
 
-The thread of each rank that communicates with the others writes and reads. Order: the channel's, so
-a site with all words of a barrier has all earlier messages. `close` frees the memory.
+Writer and reader: each rank's thread that communicates with other ranks. Order: the channel's
+order, so a site that has all words of a barrier has all earlier messages. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from hogshare.runtimes.mpi.verdict import Verdict
 EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # a site's words at a barrier
 
 Model = tuple[np.ndarray, np.ndarray]  # coefficients and intercepts
-# ``between(epochs, all_paused)`` is called when all have one model, before they decide: it returns
-# this machine's reason to stop the run, or RUNNING; `all_paused`: no site has ended, and so all
-# take part
+# ``between(epochs, all_paused)`` is called when all sites have one model, before they decide. It
+# returns this machine's reason to stop the run, or RUNNING. `all_paused` is True if no site has
+# ended, so that all sites take part.
 Between = Callable[[int, bool], int]
-GoOn = Callable[[], None]  # called when all have decided to continue, before any site continues
-Score = Callable[[], np.ndarray]  # of the common model, on the held-out rows of all
+GoOn = Callable[[], None]  # called when all sites have decided to continue, before any continues
+Score = Callable[[], np.ndarray]  # score of the common model, on the held-out rows of all sites
 
 
 class Level:
@@ -42,13 +44,13 @@ class Level:
     is_evaluated : whether any site evaluates the model between two epochs
     has_criterion : whether losses or held-out rows may end the run
     are_over : bool of shape (n_sites,), sites that had ended, or died, at the last epoch barrier
-    is_over : whether all sites have ended the run together, with nothing under way
-    is_served : whether workers wait for this thread's work, while it has any
+    is_over : whether all sites have ended the run together, with no message under way
+    is_served : whether workers wait for this thread's work, while there is any
     saves : whether checkpoints are written
     score : computes the common model's score; None: no rows are held out
 
     pool : one rank for each site
-    n_rows : rows that all sites train on
+    n_rows : number of rows that all sites train on
     """
 
     is_evaluated = True
@@ -64,18 +66,18 @@ class Level:
         self.verdict = Verdict(session, session.plan, n_rows)
         plan = session.plan
         self.has_criterion = plan.tol > -np.inf or plan.early_stopping > 0
-        # a single site checks no criterion; all decide on criteria at the epoch barriers
+        # no site checks a criterion by itself; all sites do so together at the epoch barriers
         session.plan = session.plan._replace(tol=-np.inf, early_stopping=0)
         self.is_over, self.are_over = False, np.zeros(pool.size, bool)
 
     # -- methods that differ between levels
 
     def has_finite(self) -> bool:
-        """Whether all numbers that this site knows before the exchange of models are finite."""
+        """Whether all numbers that this site has before the exchange of models are finite."""
         return True
 
     def arrive(self) -> None:
-        """Wait for the work that must be done before this site's words are sent."""
+        """Wait until the work is done that must precede this site's words."""
 
     def bring(self, clock: int) -> Model | None:
         """Make one model on all sites, if any site evaluates it.
@@ -103,17 +105,17 @@ class Level:
     # -- methods of all levels
 
     def common(self) -> AbstractContextManager[None]:
-        """Set the session's model to the common one within a block, while all pause.
+        """Set the session's model to the common model within a with block, while all workers pause.
 
         Intercepts that the block moves, equally on all sites, stay moved.
         """
         return nullcontext()
 
     def bring_checkpointed(self) -> None:
-        """Give every machine the other arrays that a checkpoint needs besides the model."""
+        """Exchange the arrays that a checkpoint needs besides the model; all sites must call it."""
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """Return all machines' arrays, in their order; all must call it, with one shape.
+        """Return all machines' arrays, of the same shape, in the order of machines (collective).
 
         The caller may then work without polling the channel for any time.
         """
@@ -122,11 +124,11 @@ class Level:
         return found
 
     def added(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the sum of all machines' arrays, in their order: the same bits on each."""
+        """Return the sum of all machines' arrays, with the same bits on each (collective)."""
         return np.asarray(self.gathered(numbers).sum(axis=0))
 
     def of_first(self, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the first machine's two numbers on each machine."""
+        """Return the first machine's two numbers on each machine (collective)."""
         if self.pool.living is not None:
             return np.asarray(self.pool.living.of_first(make, self.channel.wait))
         return np.asarray(self.gathered(make() if self.pool.me == 0 else np.zeros(2))[0])
@@ -137,7 +139,7 @@ class Level:
         return NAP_SECONDS
 
     def begin(self, is_heard: bool) -> None:
-        """Begin together; `is_heard`: this site evaluates the model during the run."""
+        """Begin the run on all sites; `is_heard`: this site evaluates the model during the run."""
         raise NotImplementedError
 
     @property
@@ -162,7 +164,7 @@ class Level:
         self.channel.wait(ready)
 
     def pause(self, between: Between, before_all_go_on: GoOn) -> Decision:
-        """Join the epoch barrier, while the workers pause."""
+        """Join the epoch barrier, while the workers pause; all sites must call it, or `end`."""
         decision = self._meet(between, is_last=False)
         if decision.stop == layout.RUNNING:
             before_all_go_on()
@@ -206,7 +208,7 @@ class Level:
             stop = stop if called == layout.RUNNING else called
             self.called()
         said: list[int] = []
-        if self.is_evaluated or self.are_over.any():  # otherwise no caller has been called
+        if self.is_evaluated or self.are_over.any():  # if not, no caller has been called
             said = self.channel.gathered(np.array([stop]))[:, 0].astype(int).tolist()
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
         if is_new:
@@ -234,7 +236,7 @@ class Level:
 
 
 def pool_iterates(session: Session, pool: RankPool) -> None:
-    """Replace a machine's sum of iterates by the sum of all machines', after the run."""
+    """Replace a machine's sum of iterates by the sum over all machines, after the run."""
     lag, local = session.arrays["lag"], session.locals()
     if not lag.size:
         return
