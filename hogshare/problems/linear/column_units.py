@@ -1,10 +1,11 @@
-"""Dense rows in other units: columns about their means, and none much larger than the others.
+"""Dense rows in other units: centred columns, and no column much larger than the others.
 
-With an intercept, ``w x + b`` equals ``w (x - m) + (b + w m)``, and the intercept is not penalised:
-the problem is the same. It is also the same if columns are divided by constants and the penalty
-remains on the coefficients of the original columns (`RowProblem.divisors`). A step that is short
-enough for a column of years, or of large amounts in cents, is far too short for all other columns;
-with columns of similar size one step suits all.
+With an intercept, ``w x + b`` equals ``w (x - m) + (b + w m)``, where m is the mean of a column.
+The intercept is not penalised, so the problem with centred columns is the same. It is also the same
+if columns are divided by constants while the penalty remains on the coefficients of the original
+columns (`RowProblem.divisors`). Suppose that a step is short enough for a column of years, or of
+large amounts in cents. Then it is far too short for all other columns. With columns of similar size
+one step suits all columns.
 
 Sparse rows do not change: centred they would be dense.
 """
@@ -26,14 +27,14 @@ from hogshare.system.interrupts import errstate
 
 SAMPLE = 256  # rows that decide whether a pass over all rows is worthwhile
 SHORTER = 10.0  # a copy is made if steps are at least this many times too short
-# Largest ratio of a row's loss curvature to that of the penalty at which no column is slow.
+# Largest ratio of a row's loss curvature to the penalty's curvature at which no column is slow.
 CARRIED = 12.0
-QUARTER = 4  # 1 in so many columns varies less than the measure for all
-WIDE = 3.0  # deviations: range of a column's values about the mean, if it has no tail
-LARGE = 4.0  # measures: a column that deviates by more is divided
-SMALL = 30.0  # a column that varies this many times less than the measure is divided too
+QUARTER = 4  # one column in so many varies less than the measure for all columns
+WIDE = 3.0  # range of a column's values about the mean, in deviations, if it has no tail
+LARGE = 4.0  # a column that deviates by more than so many measures is divided
+SMALL = 30.0  # a column that varies this many times less than the measure is also divided
 COMMON = 100.0  # largest ratio of the measure to the intercept's 1, either way, without a factor
-ROUNDING = {4: 2e-7, 8: 1e-12}  # share of the mean; a column that varies less is constant
+ROUNDING = {4: 2e-7, 8: 1e-12}  # a column that varies less than this share of its mean is constant
 
 
 @dataclass(frozen=True)
@@ -48,20 +49,20 @@ class ColumnUnits:
     divisors: np.ndarray | None
 
     def recast(self, problem: RowProblem) -> RowProblem:
-        """Return the problem with a copy of its rows in these units."""
+        """Return the problem on a copy of its rows in these units."""
         data = in_units(problem.rows.data, self.middle, self.divisors)
         rows = problem.rows._replace(data=data)
         return problem.with_rows(rows, self.divisors)
 
     def inward(self, model: Model) -> Model:
-        """Return the recast problem's model from the original rows' model."""
+        """Convert the original rows' model into a model of the recast problem."""
         coef, dtype = np.asarray(model.coef, np.float64), model.coef.dtype
         intercept = model.intercept + coef @ self.middle
         coef = coef if self.divisors is None else coef * self.divisors
         return replace(model, coef=coef.astype(dtype), intercept=intercept.astype(dtype))
 
     def outward(self, model: Model) -> Model:
-        """Return the original rows' model from the recast problem's model."""
+        """Convert the recast problem's model into a model of the original rows."""
         coef, dtype = np.asarray(model.coef, np.float64), model.coef.dtype
         coef = coef if self.divisors is None else coef / self.divisors
         coef = coef.astype(dtype)
@@ -70,7 +71,7 @@ class ColumnUnits:
 
 
 class ColumnMoments(NamedTuple):
-    """Mean and variance of every column, and its largest distance of a value from the mean."""
+    """Mean and variance of every column, and the largest distance of its values from the mean."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -78,7 +79,7 @@ class ColumnMoments(NamedTuple):
 
 
 def moments_of(rows: RowArrays, every: int = 1) -> ColumnMoments:
-    """Return the moments of the columns from every so many dense rows."""
+    """Return the moments of the columns, from every `every`-th dense row."""
     sums = np.zeros((4, rows.width))
     with errstate(all="ignore"):  # `LinearProblem.require_norms` refuses rows with infinite squares
         weights = max(float(add_moments(rows, every, sums)), np.finfo(float).tiny)
@@ -99,8 +100,8 @@ def in_units(data: np.ndarray, middle: np.ndarray, units: np.ndarray | None = No
 def suited(problem: RowProblem) -> ColumnUnits | None:
     """Return column units if steps are far too short without them (`SHORTER`), otherwise None.
 
-    A sample decides whether this is possible. It may miss a few rows that are much larger than all
-    others; the norms of all rows include those.
+    A sample of the rows decides whether steps may be too short. The sample may miss a few rows that
+    are much larger than all others; the norms of all rows include these rows.
     """
     if problem.is_sparse or not problem.n_features:
         return None
@@ -121,18 +122,18 @@ def is_carried(problem: RowProblem, largest: float) -> bool:
 
 
 def sharpness(problem: RowProblem) -> float:
-    """Return a bound of the losses' curvature, or its substitute for losses with kinks."""
+    """Return a bound of the losses' curvature, or a substitute for losses with kinks."""
     if problem.loss in losses.KINKED:
         return problem.sharpness
     return losses.CURVATURE[losses.CODES[problem.loss]]
 
 
 def _columns(problem: RowProblem, mean: float, every: int) -> ColumnUnits | None:
-    """Return column units from every so many rows; None if steps are not much too short.
+    """Return column units from every `every`-th row; None if steps are not much too short.
 
-    The rows' mean squared norm determines the step. It should not be too short for a column whose
-    deviation is the measure, or for the intercept; nor for a smaller column, unless the penalty
-    makes its coefficient small anyway.
+    The rows' mean squared norm determines the step. The step should not be too short for the
+    intercept, or for a column whose deviation is the measure. It should not be too short for a
+    smaller column either, unless the penalty makes the column's coefficient small anyway.
     """
     middle, variance, reach = moments_of(problem.rows, every)
     varies = reach > ROUNDING[problem.dtype.itemsize] * np.abs(middle)

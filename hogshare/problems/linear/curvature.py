@@ -1,9 +1,9 @@
 """Second derivatives of the log loss at a model, and the steps of Newton's method.
 
-In this module a model is one array (n_columns, n_features + 1) with the intercepts last, or without
-that column if there are none. The slopes of an evaluation determine the second derivatives: with
-two classes a row's slope is its weight times the probability of the wrong class; with more it is
-the weight times the probabilities, minus one for the row's own class.
+In this module a model is one array (n_columns, n_features + 1) with the intercepts last; without
+intercepts the last column is missing. The slopes of an evaluation determine the second derivatives.
+With two classes a row's slope is its weight times the probability of the wrong class. With more
+classes it is the weight times the probabilities, with one subtracted for the row's own class.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from hogshare.problems.linear.optimality import Optimality, OptimalityPass
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-FLAT = 1e-13  # share of a coordinate's curvature that is added to it; more if it is not enough
+FLAT = 1e-13  # added to a coordinate's curvature, as a share of it; more if it is not enough
 TRIES = 5
-FLAT_SIGNS = 1e-11  # the same for the search for signs, which solves with many parts of the Hessian
-EXACT = 1e-10  # share of the largest slope that counts as zero
-ROUNDS = 8  # of the search for signs, for each coordinate
-INNER = 200  # steps of conjugate gradients, as in scikit-learn's 'newton-cg'
+FLAT_SIGNS = 1e-11  # FLAT for the search for signs, which solves with many parts of the Hessian
+EXACT = 1e-10  # a slope below this share of the largest slope counts as zero
+ROUNDS = 8  # rounds of the search for signs, for each coordinate
+INNER = 200  # most steps of conjugate gradients, as in scikit-learn's 'newton-cg'
 
 
 class Bends:
-    """Second derivatives of the losses of a part of the rows, by a pass at the model.
+    """Second derivatives of the losses of a part of the rows, from a pass at the model.
 
-    passed : pass at the model; the problem has the log loss of one column or the multinomial loss
+    passed : pass at the model; the problem has the log loss with one column or the multinomial loss
     n_all : number of all rows
     """
 
@@ -50,7 +50,7 @@ class Bends:
         self.weight = np.broadcast_to(weight / max(1, n_all), (problem.n_rows, 1))
 
     def pair(self, k: int, m: int) -> np.ndarray:
-        """Return the second derivative of every row's loss in the predictions of two columns."""
+        """Return the second derivative of each row's loss by the predictions of two columns."""
         p = self.probability
         if k == m:
             return self.weight[:, 0] * p[:, k] * (1.0 - p[:, k])
@@ -62,7 +62,7 @@ class Bends:
         return [square(self.pair(k, m), ones) for k, m in pairs(self.problem.n_columns)]
 
     def product(self, vector: np.ndarray) -> tuple[np.ndarray]:
-        """Return the Hessian times an array of the model's shape."""
+        """Return the product of the Hessian and an array of the model's shape."""
         p, features = self.probability, self.problem.n_features
         out = np.zeros_like(vector)
         for part, x in self.doubles.parts():
@@ -94,7 +94,7 @@ class Bends:
 
 
 class Curvature:
-    """The Hessian of a problem's objective at one model, with the l2 part of the penalty.
+    """The Hessian of a problem's objective at one model, including the penalty's l2 part.
 
     optimality : evaluation of the model
     """
@@ -117,7 +117,7 @@ class Curvature:
         return out.reshape(columns * width, -1)
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the Hessian times an array of the model's shape."""
+        """Return the product of the Hessian and an array of the model's shape."""
         (out,) = self.problem.total(Bends.product, vector, of=self.bends)
         return self._with_l2(out, vector)
 
@@ -141,8 +141,8 @@ def by_factors(curvature: Curvature, gradient: np.ndarray) -> np.ndarray | None:
     """Return Newton's step by Cholesky's factors; None if they cannot be computed.
 
     Coordinates are scaled to a curvature of one, so units do not matter. A small number is added to
-    the diagonal: without it a direction without curvature, such as a common shift of all intercepts
-    of a softmax, would be followed for ever.
+    the diagonal. Otherwise the step would be endless along a direction without curvature, such as a
+    common shift of all intercepts of a softmax.
     """
     hessian, size = _evened(curvature)
     target = -gradient.reshape(-1) * size
@@ -162,14 +162,14 @@ def by_factors(curvature: Curvature, gradient: np.ndarray) -> np.ndarray | None:
 
 
 def by_signs(curvature: Curvature, x: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
-    """Return Newton's step with an l1 penalty, to the minimum of parabola plus penalty.
+    """Return Newton's step with an l1 penalty: the step to the minimum of parabola plus penalty.
 
-    The minimum is exact, by a search for the coefficients' signs (Lee, Battle, Raina and Ng 2007,
-    Efficient sparse coding algorithms, algorithm 1), extended to several intercepts without a
-    penalty.
+    The minimum is exact. It is found by a search for the coefficients' signs (Lee, Battle, Raina
+    and Ng 2007, Efficient sparse coding algorithms, algorithm 1), extended to several intercepts
+    without a penalty.
 
     x : shape (n_columns, width)
-    slopes : same shape, of the objective without its l1 part
+    slopes : same shape, gradient of the objective without its l1 part
     """
     hessian, size = _evened(curvature)
     start, slope = x.reshape(-1) / size, slopes.reshape(-1) * size
@@ -224,8 +224,8 @@ def _evened(curvature: Curvature) -> tuple[np.ndarray, np.ndarray]:
 def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) -> np.ndarray | None:
     """Return an approximate Newton step of the free coordinates, by conjugate gradients.
 
-    The tolerance is that of scikit-learn's 'newton-cg' (Nocedal and Wright 2006, section 7.1), in
-    the norm of coordinates with a curvature of one.
+    The tolerance is the one in scikit-learn's 'newton-cg' (Nocedal and Wright 2006, section 7.1),
+    in the norm of coordinates with a curvature of one.
     """
     scale = np.maximum(curvature.diagonal(), np.finfo(np.float64).tiny)
     step = np.zeros_like(gradient)
@@ -250,5 +250,5 @@ def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) ->
 
 
 def width_of(problem: RowProblem) -> int:
-    """Return the length of a model's column: one number per feature, and the intercept."""
+    """Return the length of a model's column: the number of features, plus one for an intercept."""
     return problem.n_features + problem.fit_intercept

@@ -10,15 +10,15 @@ import scipy.sparse as sp
 
 from hogshare.kernels.rows.row_views import RowArrays
 
-BLOCK_VALUES = 1 << 20  # values of dense rows that are weighted in one copy
-THIN = 0.1  # share of stored values; below it products of sparse matrices are faster
+BLOCK_VALUES = 1 << 20  # number of values of dense rows that are weighted in one copy
+THIN = 0.1  # share of stored values below which products of sparse matrices are faster
 
 
 class DoubleRows:
-    """Rows in parts.
+    """Rows in double precision, in parts.
 
-    Parts of dense rows are so small that their copies fit in a cache. Sparse rows are one part,
-    whose copy is made once.
+    The copy of a part of dense rows fits in a cache. Sparse rows are one part, which is copied
+    once.
     """
 
     def __init__(self, rows: RowArrays, n_features: int) -> None:

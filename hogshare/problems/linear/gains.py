@@ -1,16 +1,17 @@
-"""The gain of steps scaled by the columns from a model: 0 at the optimum.
+"""The gain of steps from a model that are scaled by the columns: 0 at the optimum.
 
-A step goes along the gradient, with each column divided by its own scale, the deviation of its
-values from their mean, and as far as it gains. Neither the unit of a column nor a shift changes
-the gain. A gain that is found is real, since the objective itself is evaluated: no model is refused
-without reason. If one step finds a part of the gain, others follow. The converse is not true: if
-columns are nearly collinear, a small gain may be left that no such step finds.
+A step goes along the gradient, with each column divided by its own scale (the deviation of the
+column's values from their mean), and as far as it gains. Neither the unit of a column nor a shift
+changes the gain. A gain that is found is real, because the objective itself is evaluated: no model
+is refused without reason. If one step finds a part of the gain, others follow. The converse is not
+true: if columns are nearly collinear, no such step may find a small gain that is left.
 
-A few rows that are much larger than the others (one value of a million again) may decide a
-column's scale. If their class is certain, their losses have no curvature after the smallest step;
-the scale is then far too large, and no length helps, since the other columns' steps grow with it.
-So for losses whose curvature ends, columns have a second scale: that of ordinary rows, whose losses
-still have curvature. If this scale predicts a gain, a second step is tried.
+A few rows that are much larger than the others (one value of a million again) may determine a
+column's scale. If the class of these rows is certain, their losses have no curvature after the
+smallest step. The scale is then far too large, and no length helps, because the other columns'
+steps grow with the length. So for losses whose curvature ends, columns have a second scale, from
+ordinary rows whose losses still have curvature. If this scale predicts a gain, a second step is
+tried.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
 SLOPE = 2.0  # tolerances that the first length would gain if the slope stayed constant
-MOST_DOUBLINGS = 100  # of a length
-STEPS = 8  # of one evaluation
+MOST_DOUBLINGS = 100  # most doublings of a length
+STEPS = 8  # most steps of one evaluation
 SAMPLE = 1024  # rows from which the columns' scales are estimated
 ASTRAY = 4.0  # largest ratio of all rows' mean squared norm to the sample's; beyond, use all rows
-ORDINARY = 16.0  # times the median squared norm: a row up to this is ordinary
-FLAT = 1e-12  # variance of a column over its mean square; less is rounding
-ROUNDING = {4: 1e-5, 8: 1e-9}  # relative, of an objective, by the bytes of a number
+ORDINARY = 16.0  # a row up to this many times the median squared norm is ordinary
+FLAT = 1e-12  # variance of a column over its mean square; a smaller variance is rounding
+ROUNDING = {4: 1e-5, 8: 1e-9}  # relative rounding of an objective, by the bytes of a number
 
 
 def share_of_tolerance(problem: RowProblem) -> float:
-    """Return the factor of a tolerance that makes it meaningful for small targets too.
+    """Return the factor that makes a tolerance meaningful for small targets too.
 
-    A tolerance is meant for losses of about 1, as in classification; the losses of a regression
+    A tolerance is meant for losses of about 1, as in classification, but the losses of a regression
     depend on the targets' unit. The factor is 1 if targets deviate from their mean by about 1 or
     more.
     """
@@ -73,7 +74,7 @@ def along(
     lengths: np.ndarray,
     most: float = math.inf,
 ) -> np.ndarray:
-    """Sum every column's losses at lengths along a direction; a single column's up to `most`."""
+    """Return every column's loss sums at `lengths` along a direction; a lone one's up to `most`."""
     out = np.empty(problem.n_columns)
     line = without, change, intercept, lengths
     scratch = np.empty(problem.n_columns)
@@ -84,8 +85,8 @@ def along(
 class Scales(NamedTuple):
     """The sizes of the columns.
 
-    means, squares : shape (n_features,), means of the columns, and of their squares
-    curvature : of the mean loss in its prediction, or its substitute for a loss with kinks
+    means, squares : shape (n_features,), means of the columns, and means of their squares
+    curvature : second derivative of the mean loss by its prediction, or a substitute with kinks
     """
 
     means: np.ndarray
@@ -96,7 +97,7 @@ class Scales(NamedTuple):
 class Direction:
     """One scaled step from a model: its change, and the objective's slope along it.
 
-    rows : the problem's, or fewer
+    rows : the problem's rows, or fewer
     fall : shape (n_columns,), initial decrease of a column's objective per length of the direction
     """
 
@@ -124,7 +125,7 @@ class Direction:
         self._go()
 
     def bend(self, enough: float) -> bool:
-        """Rescale by ordinary rows with curvature; return whether that predicts a gain `enough`."""
+        """Rescale by ordinary rows with curvature; return whether this predicts a gain `enough`."""
         if self.bent is None:
             return False
         self._aim(self.bent)
@@ -134,9 +135,9 @@ class Direction:
         return gains
 
     def _scan(self, every: int) -> tuple[Scales, Scales | None]:
-        """Fill the margins and gradients; return the columns' scales, and those for `bend`.
+        """Fill the margins and gradients; return the columns' scales, and the scales for `bend`.
 
-        every : the scales are estimated from every so many rows
+        every : interval of the rows from which the scales are estimated
         """
         problem, n = self.problem, len(self.rows.y)
         columns, features = problem.n_columns, problem.n_features
@@ -200,7 +201,7 @@ class Direction:
             self.fall[c] -= float(of_losses @ move) + self._penalty_slope(c)
 
     def _go(self) -> None:
-        """Set the change of the margins per length of the direction."""
+        """Set the margins' change per length of the direction."""
         n, columns = len(self.rows.y), self.problem.n_columns
         direction = self.direction.reshape(-1)
         fill_margins(self.rows, 0, n, direction, np.empty(columns), self.change)
@@ -216,7 +217,7 @@ class Direction:
     ) -> np.ndarray:
         """Set and return a column's step, proximal if the penalty has an l1 part.
 
-        curvature : of each feature by itself
+        curvature : curvature of each feature by itself
         bound : factor of the curvature that all features share along their means: without an
             intercept, columns far from zero are nearly collinear
         """
@@ -265,7 +266,7 @@ def gain_of(problem: RowProblem, model: Model, enough: float) -> tuple[float, fl
     """Return the total gain of scaled steps from a model, and the objective at the model.
 
     At most `STEPS` steps are taken, and only as long as more steps like the last could bring the
-    gain to `enough`: at an optimum the first step is the only one.
+    gain to `enough`. At an optimum only one step is taken.
     """
     total, objective = 0.0, None
     for left in range(STEPS, 0, -1):
@@ -282,9 +283,9 @@ def _step(problem: RowProblem, model: Model, enough: float) -> tuple[float, floa
     """Take one scaled step; return its gain, the objective before it, and the model after it.
 
     The gain, the largest of any column, is concave in the length and starts with a known slope. So
-    the search begins at the length at which the gain would be `SLOPE` times a part of `enough` on a
-    straight line. If that length gains nothing, no length gains more than that, and most gain less
-    than half of that part.
+    the search begins at the length at which a straight line would gain `SLOPE` times a part of
+    `enough`. If this length gains nothing, no length gains more than the straight line does at this
+    length, and for most objectives every length gains less than half of that part.
     """
     coupled = problem.loss in losses.COUPLED
     with errstate(all="ignore"):

@@ -26,11 +26,11 @@ class Gradient:
     objective : float
         Mean weighted loss plus penalty, summed over columns.
     coef : ndarray of shape (n_columns, n_features)
-        Derivatives in the coefficients, the penalty's included.
+        Derivatives by the coefficients, including the penalty's.
     intercept : ndarray of shape (n_columns,)
-        Derivatives in the intercepts; zeros if none are fitted.
+        Derivatives by the intercepts; zeros if no intercepts are fitted.
     slopes : ndarray of shape (n_rows, n_columns)
-        Derivative of each row's weighted loss in its prediction.
+        Derivative of each row's weighted loss by its prediction.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Gradient:
 
 
 def unsmooth(problem: RowProblem) -> str | None:
-    """Return why an objective has no gradient everywhere; None if it has one.
+    """Return why an objective has no gradient at some models; None if it always has one.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def unsmooth(problem: RowProblem) -> str | None:
 
 
 def check_smooth(problem: RowProblem) -> None:
-    """Raise ValueError unless the objective has a gradient everywhere."""
+    """Raise ValueError unless the objective has a gradient at every model."""
     reason = unsmooth(problem)
     if reason is not None:
         raise ValueError(
@@ -93,18 +93,18 @@ def gradient(problem: RowProblem, model: Model) -> Gradient:
     Parameters
     ----------
     problem : LinearProblem
-        With a smooth loss, and a penalty without an l1 part.
+        A problem with a smooth loss, and a penalty without an l1 part.
     model : Model
 
     Returns
     -------
     Gradient
-        In float64, for rows of any type.
+        The gradient in float64, for rows of any type.
 
     Raises
     ------
     ValueError
-        If the objective is not smooth, or the model's shape is not that of the problem.
+        If the objective is not smooth, or the model's shape does not match the problem.
 
     Examples
     --------

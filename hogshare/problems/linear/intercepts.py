@@ -1,9 +1,9 @@
-"""The optimal intercepts for given margins of the rows without them.
+"""The optimal intercepts for given margins of the rows without intercepts.
 
 The intercept is the only coordinate that every row has, at full size. If the features of a row are
-small, as in text, it has by far the largest curvature, and the noise of the steps moves it when all
-other coordinates have settled. In an evaluation the margins are known anyway, and the optimum takes
-a few steps of Newton's method on one number per row.
+small, as in text, the intercept has by far the largest curvature. The noise of the steps then still
+moves it when all other coordinates have settled. An evaluation knows the margins anyway, so the
+optimum takes only a few steps of Newton's method on one number per row.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hogshare.system.interrupts import DeferredSignals
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6
-PART_ROWS = 1 << 17  # margins that are worth a thread
-FLAT = 1e-10  # share of the largest curvature: directions with less do not change
+PART_ROWS = 1 << 17  # number of margins that are worth a thread
+FLAT = 1e-10  # share of the largest curvature; along directions with less nothing changes
 FAR = 4.0  # longest step that is not shortened if curvatures decay with the margins
 # how fast the curvature decays: see `trusted`
 FALLS_OFF = {losses.LOG_LOSS: 1.0, losses.MULTINOMIAL: 2.0, losses.MODIFIED_HUBER: 1.0}
@@ -30,8 +30,8 @@ FALLS_OFF = {losses.LOG_LOSS: 1.0, losses.MULTINOMIAL: 2.0, losses.MODIFIED_HUBE
 def best_without_features(problem: RowProblem) -> np.ndarray:
     """Return start intercepts: the optimum at zero coefficients for the log loss of one column.
 
-    This is the log odds. Zeros for other losses, and if the rows of a class are missing or weigh
-    nothing.
+    The optimum is the log odds. The result is zeros for other losses, and if the rows of a class
+    are missing or have no weight.
     """
     start = np.zeros(problem.n_columns)
     if losses.CODES[problem.loss] != losses.LOG_LOSS or problem.n_columns > 1:
@@ -60,11 +60,11 @@ def best_intercepts(
 ) -> np.ndarray:
     """Find intercepts at which the mean slope of the losses is nearly zero, by Newton's method.
 
-    A long step is first shortened (`trusted`); a step is halved until the largest slope decreases.
-    Intercepts are rounded to the problem's dtype.
+    A long step is first shortened (`trusted`). Each step is halved until the largest slope
+    decreases. Intercepts are rounded to the problem's dtype.
 
-    problem : with a smooth loss
-    margins : shape (n_rows * n_columns,), of the rows, without intercepts
+    problem : problem with a smooth loss
+    margins : shape (n_rows * n_columns,), margins of the rows without intercepts
     start : shape (n_columns,)
     enough : mean slope that is small enough
     parts : first and last row of each part of the rows
@@ -95,7 +95,7 @@ def best_intercepts(
         largest = np.abs(slope).max()
         if not (enough < largest < np.inf) or not np.isfinite(bend).all():
             break
-        # the shortest step: if a loss couples the columns, a shift of all of them changes nothing
+        # the shortest step: if a loss couples the columns, shifting all of them changes nothing
         with DeferredSignals():  # NumPy changes its error state meanwhile
             step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
         if not np.isfinite(step).all():  # the curvature was subnormal
@@ -117,14 +117,15 @@ def trusted(problem: RowProblem, step: np.ndarray) -> np.ndarray:
     """Shorten a long step of Newton's method to the part along which the losses still fall.
 
     The curvature of the log loss changes by a factor of at most ``exp(d)`` over a distance d, and
-    that of a softmax loss by ``exp(2 d)``. So along a step of length s (in the largest coordinate;
-    twice that for a softmax) the losses fall at least until its part ``log(1 + s) / s`` (Bach 2010,
-    "Self-concordant analysis for logistic regression"). If the margins of all rows are 300,
-    curvatures are 1e-130: the full step is 1e130 long, and the slopes at its end may even be
-    smaller, because only rows of the other class have any.
+    the curvature of a softmax loss by at most ``exp(2 d)``. Let s be the length of a step (in the
+    largest coordinate; twice as much for a softmax). Then the losses fall at least along the first
+    ``log(1 + s) / s`` of the step (Bach 2010, "Self-concordant analysis for logistic regression").
+    If the margins of all rows are 300, curvatures are 1e-130. The full step is then 1e130 long, and
+    the slopes at its end may even be smaller, because only rows of the other class have slopes
+    there.
 
-    The modified Huber loss, whose curvature ends at the margins 1 and -1, has no such bound: its
-    steps are shortened like those of the log loss, without a guarantee.
+    The modified Huber loss has no such bound, because its curvature ends at the margins 1 and -1.
+    Its steps are shortened like the log loss's steps, without a guarantee.
     """
     length = np.abs(step).max()
     speed = FALLS_OFF.get(losses.CODES[problem.loss])

@@ -1,7 +1,7 @@
 """The distance of a model from the optimum: gradient mapping and duality gap, by passes over rows.
 
-They are evaluated at the model itself, outside the workers' kernels. This module starts no thread:
-a caller that wants the parts of a pass to run in parallel passes `each`.
+Gradient mapping and gap are evaluated at the model itself, outside the workers' kernels. This
+module starts no thread. To run the parts of a pass in parallel, a caller passes `each`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hogshare.problems.model import Model, shrunk
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-HARDLY_SHRUNK = 0.999  # factor of slopes: the gap may be a thousandth of the objective too large
-PART_VALUES = 1 << 18  # stored values that are worth a thread
+HARDLY_SHRUNK = 0.999  # shrink factor: above it the gap may be 0.1 % of the objective too large
+PART_VALUES = 1 << 18  # number of stored values that are worth a thread
 
 
 def components(
@@ -40,10 +40,11 @@ def components(
     of_losses: np.ndarray,
     of_intercepts: np.ndarray,
 ) -> np.ndarray:
-    """Return each feature's largest component, in any column, of the scaled gradient mapping.
+    """Return each feature's largest component, over all columns, of the scaled gradient mapping.
 
-    coef, of_losses : shape (n_columns, n_features), coefficients, and the gradient of the mean loss
-    of_intercepts : shape (n_columns,), that gradient's components in the intercepts
+    coef : shape (n_columns, n_features), coefficients
+    of_losses : shape (n_columns, n_features), gradient of the mean loss by the coefficients
+    of_intercepts : shape (n_columns,), gradient of the mean loss by the intercepts
     """
     slope = of_losses + problem.l2 * coef
     if units.origin.any():
@@ -59,10 +60,10 @@ def components(
 
 
 class OptimalityPass:
-    """The results of a pass over a part of the rows at a model; they stay with those rows.
+    """The results of a pass over a part of the rows at a model, stored with these rows.
 
     slopes : float64 array of shape (n_rows, n_columns), the weighted derivative of every row's loss
-    losses : of the columns; meaningless if the slopes were given
+    losses : losses of the columns; meaningless if the slopes were passed
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class OptimalityPass:
         return [*(sum(getattr(s, name) for s in self._sums) for name in names), self.slopes.sum(0)]
 
     def conjugates(self, shrink: np.ndarray) -> tuple[np.ndarray]:
-        """Sum the losses' conjugates at the slopes, shrunk by their sign."""
+        """Return the sum of the losses' conjugates at the slopes, shrunk by their sign."""
         problem = self.problem
 
         def conjugates(part: tuple[int, int]) -> float:
@@ -130,22 +131,22 @@ class OptimalityPass:
 
 
 class Optimality:
-    """One evaluation of a model.
+    """One evaluation of a model; if processes divide the rows, all must make it.
 
-    model : its last iterate is evaluated
+    model : model whose last iterate is evaluated
     slopes : shape (n_rows, n_columns), slopes that replace the losses' derivatives at the model in
-        the dual point: a rule's memory of the rows. At a kink a loss has many derivatives, and with
-        any but the right ones the gap of an optimal model is not zero.
+        the dual point: a rule's memory of the rows. At a kink a loss has many derivatives, and only
+        with the right ones is the gap of an optimal model zero.
     with_gap : whether `gap` will be called
     settle : for smooth losses, first move the intercepts until the mean slope of the losses is at
-        most this; None: evaluate the model as it is
+        most this number; None: evaluate the model as it is
     how : how a process makes the pass: `each` and `n_parts`, where ``each(function, parts)`` calls
-        the function with every one of at most `n_parts` parts
+        the function with each of at most `n_parts` parts
 
     Attributes
     ----------
     passed : OptimalityPass or handle
-        Of every part of the rows, as `LinearProblem.cached` returns it.
+        Passes over all parts of the rows, as `LinearProblem.cached` returns them.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class Optimality:
         found = problem.total(OptimalityPass.sums, of=self.passed)
         by_sign, self._slope_sums, of_losses, products, self._all_slopes = found
         self._by_sign = by_sign.reshape(n_signs, problem.n_features, problem.n_columns)
-        # the equality of Fenchel and Young is true only for slopes that are the derivatives
+        # Fenchel's and Young's equality is true only for slopes that are the derivatives
         self._conjugates = None if slopes is not None else products - of_losses
         self.objective = float(of_losses.sum()) / max(1, problem.n_all)
         self.objective += problem.penalty_at(self.coef)
@@ -178,8 +179,8 @@ class Optimality:
     def gradient(self) -> float:
         """Return the largest component of the gradient mapping, intercepts included.
 
-        It is in the columns' units; `hogshare.problems.linear.units` defines them, and the mapping
-        with l1.
+        The component is in the columns' units. `hogshare.problems.linear.units` defines these
+        units, and the mapping with l1.
         """
         problem, n_rows = self.problem, max(1, self.problem.n_all)
         of_losses = self._by_sign.sum(axis=0).T / n_rows
@@ -203,20 +204,22 @@ class Optimality:
         return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
 
     def relative_gap(self) -> float:
-        """Return the gap in proportion to the objective."""
+        """Return the gap relative to the objective."""
         return self.gap() / max(abs(self.objective), np.finfo(float).tiny)
 
     def gap(self) -> float:
         """Return the objective minus the dual (Fenchel) at a feasible point made of the slopes.
 
-        With an intercept the slopes must sum to zero: of the positive and the negative slopes,
-        those with the larger sum are shrunk. With l1 and no l2 the gradient must not exceed l1: the
-        slopes of a column are shrunk until it does not, as in scikit-learn's coordinate descent.
+        With an intercept the slopes must sum to zero. So either the positive or the negative slopes
+        are shrunk, whichever have the larger sum. With l1 and no l2 the gradient must not exceed
+        l1. So the slopes of a column are shrunk until it does not, as in scikit-learn's coordinate
+        descent.
 
-        A loss that couples the columns needs slopes that are differences of probabilities. One
-        factor for all slopes preserves that, one for each sign does not. The sum of an intercept's
-        slopes then counts as if the best intercepts were at most ``1 + 2 |intercept|`` from zero:
-        a bound if they are, and nothing if the intercepts have been settled.
+        A loss that couples the columns needs slopes that are differences of probabilities. This
+        remains true with one factor for all slopes, but not with one factor for each sign. So the
+        sum of an intercept's slopes then counts as if the best intercepts were at most ``1 + 2
+        |intercept|`` from zero. The gap is a bound if they are. The sum adds nothing if the
+        intercepts have been settled.
         """
         problem = self.problem
         n_rows = max(1, problem.n_all)
@@ -247,11 +250,11 @@ class Optimality:
         return self.objective - (dual - self._sum_of_conjugates(shrink) / n_rows) + slack
 
     def _sum_of_conjugates(self, shrink: np.ndarray) -> float:
-        """Sum the losses' conjugates at the shrunk slopes; if hardly shrunk, an upper bound.
+        """Return the conjugates' sum at the shrunk slopes; if hardly shrunk, an upper bound.
 
-        A conjugate f is convex and f(0) = 0, since no loss is below zero; so f(s a) is at most
-        s f(a), which is known without a pass and is too large by at most (1 - s) times the row's
-        loss.
+        A conjugate f is convex and f(0) = 0, because no loss is below zero. So with a factor s, f(s
+        a) is at most s f(a). This bound is known without a pass, and it is too large by at most (1
+        - s) times the row's loss.
         """
         problem = self.problem
         if self._conjugates is not None and shrink.min() >= HARDLY_SHRUNK:
@@ -260,7 +263,7 @@ class Optimality:
 
 
 def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:
-    """Cut the rows into parts of even size, as many as are worth a thread."""
+    """Return parts of the rows of even size, as many as are worth a thread."""
     count = max(1, min(n_parts, problem.nnz // PART_VALUES, problem.n_rows))
     borders = np.linspace(0, problem.n_rows, count + 1).astype(int)
     return [(int(a), int(b)) for a, b in itertools.pairwise(borders)]

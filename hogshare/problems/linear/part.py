@@ -1,8 +1,8 @@
 """A linear problem whose rows are divided into parts, one per process.
 
-A process steps through its own part. Of the other rows it knows their number and sizes, on which
-steps and penalties depend. The objective is that of all rows: to evaluate it all processes must do
-so, at the same model.
+A process steps through its own part. It knows the number and the sizes of the other rows, on which
+steps and penalties depend. The objective is a mean over all rows, so all processes must evaluate it
+together, at the same model.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from hogshare.problems.linear.problem import LinearProblem
 class Sizes(NamedTuple):
     """The number of some rows, and their sizes.
 
-    mean, largest : of the rows' squared norms
+    mean, largest : mean and largest squared norm of the rows
     sharpness : as `LinearProblem.sharpness`; for all rows the mean over the parts
     weight : the largest weight of a row and its class
-    nonzeros : stored entries
+    nonzeros : number of stored entries
     """
 
     n_rows: int
@@ -43,7 +43,7 @@ def sizes_of(problem: LinearProblem) -> Sizes:
 
 
 def together(parts: Sequence[Sizes]) -> Sizes:
-    """Combine the sizes of the parts into those of all rows.
+    """Combine the sizes of the parts into the sizes of all rows.
 
     Examples
     --------
@@ -69,13 +69,13 @@ def together(parts: Sequence[Sizes]) -> Sizes:
 
 @dataclass(frozen=True)
 class PartOfRows(LinearProblem):
-    """A part of the rows of a linear problem. All processes must make the calls marked "joint".
+    """A part of the rows of a linear problem; calls marked "joint" must be made by all processes.
 
     whole : sizes of all rows
-    numbers : of these rows among all: int64 of shape (n_rows,)
-    stated : returns the `identity` of the problem of all rows; joint
-    add : ``add(numbers)`` returns the sum of all processes' arrays, with the same bits in each;
-        joint
+    numbers : int64 of shape (n_rows,), numbers of these rows among all rows
+    stated : function that returns the `identity` of the problem of all rows; joint
+    add : ``add(numbers)`` returns the sum of all processes' arrays, with the same bits in each
+        process; joint
     """
 
     whole: Sizes = field(default=Sizes(0, 0.0, 0.0, 0.0, 0.0), compare=False)
@@ -94,11 +94,11 @@ class PartOfRows(LinearProblem):
         return int(self.whole.nonzeros)
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """Sum arrays over all parts of the rows; joint."""
+        """Return the sums of arrays over all parts of the rows; joint."""
         return added_up(self.add, numbers)
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
-        """Combine the masks of all parts into one of all rows; joint."""
+        """Return one mask of all rows from the masks of all parts; joint."""
         found = np.zeros(self.n_all)
         found[self.numbers] = mask
         return self.totals(found)[0] > 0.0
@@ -108,7 +108,7 @@ class PartOfRows(LinearProblem):
         return self.stated()
 
     def pooled_mean(self, value: float, weight: float) -> float:
-        """Return the mean of a number over all parts, weighted; joint."""
+        """Return the weighted mean of a number over all parts; joint."""
         total, weights = self.totals(np.array([value * weight if weight else 0.0, weight]))[0]
         return float(total) / max(float(weights), np.finfo(float).tiny)
 
@@ -119,7 +119,7 @@ class PartOfRows(LinearProblem):
 
     @property
     def sampled_norms(self) -> tuple[float, float]:
-        """The same as `norms`, which are known."""
+        """The norms of all rows, which are known without a sample."""
         return self.norms
 
     @property
@@ -141,7 +141,7 @@ class PartOfRows(LinearProblem):
         return float(total[0]) / self.n_all + penalty
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts for reports, with the numbers of all rows and of this part."""
+        """Return the facts for reports, with the number of rows in total and in this part."""
         of_all = {"rows": self.n_all, "nonzeros": int(self.whole.nonzeros)}
         return super().facts() | of_all | {"rows here": self.n_rows}
 
@@ -153,7 +153,7 @@ def part_of(
     stated: Callable[[], dict[str, Any]],
     add: Callable[[np.ndarray], np.ndarray],
 ) -> PartOfRows:
-    """Make a problem a part of a whole; the parameters are those of `PartOfRows`."""
+    """Return a problem as a part of a whole; the parameters are those of `PartOfRows`."""
     names = [one.name for one in dataclasses.fields(LinearProblem)]
     own = {name: getattr(problem, name) for name in names}
     return PartOfRows(**own, whole=whole, numbers=numbers, stated=stated, add=add)
@@ -165,7 +165,7 @@ def dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
 
 
 def is_dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
-    """Mark the rows of some hands if all rows are dealt in order to `of` hands: bools (n_rows,).
+    """Return bools (n_rows,): rows of some hands if rows are dealt one by one to `of` hands.
 
     hands : numbers of the hands, from 0
     """

@@ -46,8 +46,8 @@ class LinearProblem:
     """A linear model to be fitted; make one with `hogshare.problems.linear`.
 
     The objective is ``sum_i weight_i loss(y_i, p_i) / n + alpha ((1 - l1_ratio) |w|^2 / 2 +
-    l1_ratio |w|_1)``, summed over columns, with the intercept not penalised. The multinomial loss
-    is one number per row, not one per column.
+    l1_ratio |w|_1)``, summed over columns, where p_i is the prediction of row i. The intercept is
+    not penalised. The multinomial loss is one number per row, not one per column.
 
     Attributes
     ----------
@@ -58,14 +58,14 @@ class LinearProblem:
     classes : ndarray or None
         Labels in the order of the columns; None for regression.
     positive, negative : ndarray of shape (n_columns,)
-        Weights of a column's own class and of all others.
+        Weights of each column's own class, and of all other classes.
     seen : Survey or None
-        The result of the pass that checked the rows, their sizes included.
+        The result of the pass that checked the rows; it includes the rows' sizes.
     features : Features or None
-        Statistics of the features, if known from before the rows were centred.
+        Statistics of the features, if they were computed before the rows were centred.
     divisors : ndarray of shape (n_features,) or None
-        Divisors of the features. The penalty is on the coefficients of the original features, which
-        are the model's divided by these. None: the features were not divided.
+        Divisors of the features. The penalty is on the coefficients of the original features. These
+        are the model's coefficients divided by the divisors. None: the features were not divided.
     """
 
     rows: RowArrays
@@ -92,7 +92,7 @@ class LinearProblem:
 
     @property
     def n_all(self) -> int:
-        """Number of rows over which the objective is a mean: all rows, also for a part of them."""
+        """Number of rows over which the objective is a mean: the rows of all parts."""
         return self.n_rows
 
     @property
@@ -101,7 +101,7 @@ class LinearProblem:
         return self.nnz
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """Sum arrays over all parts of the rows; if there is one part, return them."""
+        """Return the sums of arrays over all parts of the rows; all ranks must call it."""
         return list(numbers)
 
     def cached(self, function: Callable[..., Any], *args: Any, of: Any = None, **how: Any) -> Any:
@@ -112,18 +112,18 @@ class LinearProblem:
         return function(self if of is None else of, *args, **how)
 
     def total(self, function: Callable[..., Any], *args: Any, of: Any = None) -> list[np.ndarray]:
-        """Sum the arrays that a function returns for each part of the rows.
+        """Return the sums of the arrays that a function returns for each part of the rows.
 
         All processes that have a part must make this call.
         """
         return self.totals(*function(self if of is None else of, *args))
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
-        """Extend a mask of these rows to all rows."""
+        """Extend a mask of these rows to a mask of all rows."""
         return np.asarray(mask)
 
     def pooled_mean(self, value: float, weight: float) -> float:
-        """Return the mean of a number over all parts of the rows, weighted."""
+        """Return the weighted mean of a number over all parts of the rows."""
         return value
 
     @property
@@ -149,21 +149,21 @@ class LinearProblem:
 
     @property
     def l2(self) -> float:
-        """Strength of the penalty's l2 part; 0 without one."""
+        """Strength of the penalty's l2 part; 0 if it has none."""
         if self.penalty is None:
             return 0.0
         return self.alpha * (1.0 - effective_l1_ratio(self.penalty, self.l1_ratio))
 
     @property
     def l1(self) -> float:
-        """Strength of the penalty's l1 part; 0 without one."""
+        """Strength of the penalty's l1 part; 0 if it has none."""
         if self.penalty is None:
             return 0.0
         return self.alpha * effective_l1_ratio(self.penalty, self.l1_ratio)
 
     @property
     def strengths(self) -> tuple[np.ndarray | float, np.ndarray | float]:
-        """Strengths of l1 and l2 for every feature, or one number for all."""
+        """Strengths of l1 and l2: an array with one for each feature, or one number for all."""
         if self.divisors is None:
             return self.l1, self.l2
         return self.l1 / self.divisors, self.l2 / np.square(self.divisors)
@@ -175,7 +175,7 @@ class LinearProblem:
 
     @property
     def column_weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the columns' own classes, and of all others."""
+        """Weights of the columns' own classes, and weights of all other classes."""
         return self.positive, self.negative
 
     @property
@@ -185,7 +185,7 @@ class LinearProblem:
 
     @property
     def sample_every(self) -> int:
-        """Sampling interval: one row in so many is enough to estimate the rows' sizes."""
+        """Sampling interval: one row in `sample_every` is enough to estimate the rows' sizes."""
         return max(1, self.n_all // NORM_ROWS)
 
     @once
@@ -204,7 +204,7 @@ class LinearProblem:
         return self.survey.mean, self.survey.largest
 
     def require_norms(self) -> None:
-        """Refuse rows that are too large for any step and any criterion.
+        """Refuse rows that are too large for any step size and any criterion.
 
         Raises
         ------
@@ -235,10 +235,10 @@ class LinearProblem:
     def sampled_norms(self) -> tuple[float, float]:
         """Mean and largest squared norm of every `sample_every`-th row, or of all rows if known.
 
-        For dense rows all are read, so the result does not depend on their layout in memory.
+        Of dense rows all are read, so the result does not depend on their layout in memory.
 
-        Computed once: rule, steps and exchange use it, and reading rows far from each other takes
-        time.
+        The norms are computed once, because rule, steps and exchange use them, and reading rows far
+        from each other takes time.
         """
         if self.seen is not None or not self.is_sparse:
             return self.norms
@@ -251,7 +251,7 @@ class LinearProblem:
         return sharpness_of(self.loss, self.row_sizes(), self.rows.y, self.sample_every)
 
     def row_sizes(self) -> np.ndarray:
-        """Return the largest weight of each row in any column: its own times its class's."""
+        """Return each row's largest weight in any column: its own weight times its class's."""
         return row_sizes(self.rows, self.positive, self.negative)
 
     @once
@@ -261,14 +261,14 @@ class LinearProblem:
 
     @once
     def units(self) -> Units:
-        """Units of the features, see `problems.linear.units`; unclear ones from all rows."""
+        """Units of the features, see `problems.linear.units`; all rows decide unclear units."""
         sampled = self._sampled_features
         unknown = np.flatnonzero(~sampled.known)
         if self.is_sparse:
             return self._units(self.features_of_all())
         if not len(unknown):
             return self._units(sampled)
-        # usually most are known, so the others take a fraction of a pass over all features
+        # usually most units are known, so the others take a fraction of a pass over all features
         missing = self._features_of(len(unknown), places=unknown)
         return self._units(sampled.with_known(unknown, missing))
 
@@ -298,7 +298,7 @@ class LinearProblem:
     def with_rows(self, rows: RowArrays, divisors: np.ndarray | None = None) -> LinearProblem:
         """Return the same problem with other rows, which have not been surveyed.
 
-        divisors : divisors of their features; None: those of these rows
+        divisors : divisors of the new rows' features; None: this problem's divisors
         """
         divisors = self.divisors if divisors is None else divisors
         return replace(self, rows=rows, seen=None, divisors=divisors)
@@ -327,7 +327,7 @@ class LinearProblem:
         """Do nothing: `linear` has checked its arguments."""
 
     def start_model(self, start: Any) -> Model | None:
-        """Return the model at which a run starts; None: at zero.
+        """Return the model at which a run starts; None: the run starts at zero.
 
         Raises
         ------
@@ -348,12 +348,12 @@ class LinearProblem:
         return self.objective(model.coef, model.intercept)
 
     def view(self, model: Model) -> Model:
-        """Return an engine's model in the users' form: unchanged."""
+        """Return an engine's model in the users' form, which is the same."""
         return model
 
     @property
     def n_params(self) -> int:
-        """Numbers of the model as one vector: coefficients feature by feature, then intercepts."""
+        """Length of the model as one vector: coefficients feature by feature, then intercepts."""
         return self.n_columns * (self.n_features + bool(self.fit_intercept))
 
     def start(self) -> np.ndarray:
@@ -371,12 +371,13 @@ class LinearProblem:
         rows : ndarray of int64
             Numbers of the rows.
         out : ndarray of shape (n_params,)
-            The sum of the rows' gradients, each with the whole penalty's, is added to it.
+            Array to which the sum of the rows' gradients is added; each includes the whole
+            penalty's.
 
         Returns
         -------
         float
-            The sum of the rows' losses, each with the penalty.
+            The sum of the rows' losses; each includes the penalty.
         """
         size, columns = self.n_features * self.n_columns, self.n_columns
         intercept = w[size:] if self.fit_intercept else np.zeros(columns)
@@ -404,7 +405,7 @@ class LinearProblem:
         return Model(coef.copy(), np.array(intercept))
 
     def shard(self) -> Shard:
-        """Return the rows as a shard, to be united with others."""
+        """Return the rows as a shard, to be united with other shards."""
         return shard_of(self.rows, LabelCoding(self.classes, self.positive, self.negative))
 
     def united(
@@ -424,9 +425,9 @@ class LinearProblem:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return the problem's identity for checkpoints: equal problems have equal ones."""
+        """Return the problem's identity for checkpoints; equal problems have equal identities."""
         rows = self.rows
-        # column indices count as numbers, however many bytes they have
+        # column indices count as numbers, whatever their type is
         arrays = [rows.data, rows.indices, rows.indptr, rows.y, rows.weight]
         return {
             "loss": self.loss,
@@ -486,8 +487,8 @@ def encode_labels(
 ) -> tuple[np.ndarray, int]:
     """Return the targets for kernels, and the number of columns.
 
-    Two classes make one column with targets {0, 1} (log loss) or {-1, 1}; more classes make one
-    column each, and the target is the class's number.
+    Two classes make one column with targets {0, 1} (log loss) or {-1, 1}. More classes make one
+    column each, and the target is the number of the class.
     """
     if len(classes) > 2:
         return np.searchsorted(classes, y).astype(dtype), len(classes)
@@ -513,9 +514,9 @@ def build(
 ) -> LinearProblem:
     """Assemble a problem from validated input.
 
-    The input must be finite and of matching shapes (scikit-learn checks this); a sparse matrix must
-    have passed `check_sparse`, or `survey_rows`, which returns `seen`, sizes included. Without
-    `sample_weight` every row counts once.
+    The input must be finite and of matching shapes, which scikit-learn checks. A sparse matrix must
+    have passed `check_sparse`, or `survey_rows`, whose result is `seen`, including sizes. Without
+    `sample_weight` every row has weight one.
     """
     if is_sparse(X):
         given, X = X, each_column_once(X)
@@ -634,9 +635,10 @@ def linear(
     loss : str, default="log_loss"
         ``log_loss``, ``hinge``, ``squared_hinge``, ``modified_huber``, ``perceptron``,
         ``squared_error``, ``huber``, ``epsilon_insensitive``, ``squared_epsilon_insensitive``, or
-        ``multinomial``: cross entropy of the softmax over all classes. It fits all columns
-        together, whereas ``log_loss`` fits each class against all others. With two classes it is
-        ``log_loss``, with its one column (as in scikit-learn's `LogisticRegression`).
+        ``multinomial``: cross entropy of the softmax over all classes. ``multinomial`` fits all
+        columns together; ``log_loss`` fits each class against all others. With two classes
+        ``multinomial`` is ``log_loss``, with its one column (as in scikit-learn's
+        `LogisticRegression`).
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
         Penalty on the coefficients (never on the intercept).
     alpha : float, default=1e-4
@@ -648,14 +650,14 @@ def linear(
     epsilon : float, default=0.1
         Threshold of ``huber`` and of the epsilon-insensitive losses.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows, none of them negative; None means one for each row.
+        Weights of the rows; none may be negative. None: weight one for each row.
     class_weight : array-like of shape (n_classes,), default=None
         Weights of the classes, in the order of `classes`.
     classes : array-like of shape (n_classes,), default=None
         Sorted labels; by default the labels in `y`.
     task : {"classification", "regression", None}, default=None
-        By default the loss decides: ``squared_error``, ``huber`` and the epsilon-insensitive losses
-        are for regression.
+        None: the loss determines the task; ``squared_error``, ``huber`` and the epsilon-insensitive
+        losses are for regression.
 
     Returns
     -------
@@ -671,8 +673,8 @@ def linear(
     -----
     This function checks `X` once, and every run then uses it without a copy, unless its type
     requires one. If `X.indices` or `X.indptr` are changed in place before a run is over, kernels
-    read and write arbitrary memory, which may end the process. A check before each run would take
-    as long as 6 to 10 per cent of an epoch. The estimators' `fit` checks each time.
+    read and write arbitrary memory. This may end the process. A check before each run would take 6
+    to 10 per cent of an epoch's time. The estimators' `fit` checks each time.
 
     Examples
     --------
@@ -686,7 +688,7 @@ def linear(
     ranges.not_negative(alpha=alpha, epsilon=epsilon)
     ranges.share(l1_ratio=l1_ratio)
     ranges.flag(fit_intercept=fit_intercept)
-    # not imported at the top: worker processes import this file and check nothing, and would start
+    # not imported at the top: worker processes import this file but check nothing, and would start
     # a second later
     from sklearn.utils.validation import check_X_y
 

@@ -17,12 +17,12 @@ from hogshare.shm import shared_rows
 from hogshare.system import memory
 from hogshare.system.callers import warn
 
-WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
+WINDOW_BYTES = 1 << 25  # bytes of rows in a file that are read together
 CACHED_BYTES = 1 << 24  # largest rows that are read in scikit-learn's order, not in windows
-CACHED_TWICE_BYTES = 1 << 17  # of rows that are read twice in succession
+CACHED_TWICE_BYTES = 1 << 17  # largest rows that are read twice in succession
 NEIGHBOURS = 8  # rows of a window, for rows in memory that exceed the caches
 NARROWED_BYTES = 1 << 26  # largest 64-bit columns that are copied into 32 bits, if they fit
-MANY = 1 << 17  # dense values from which NumPy adds 2.5 times slower than a kernel
+MANY = 1 << 17  # number of dense values from which NumPy adds 2.5 times slower than a kernel
 UNSIGNED = {  # as kernels read columns, of this machine's byte order
     np.dtype(np.int32): np.uint32,
     np.dtype(np.int64): np.uint64,
@@ -30,11 +30,11 @@ UNSIGNED = {  # as kernels read columns, of this machine's byte order
     np.dtype(np.uint64): np.uint64,
 }
 WIDE = 32  # features per stored value above which passes over features are expensive
-# Windows that are read alternately: neighbours are often similar, and successive steps should not
-# be.
+# Windows that are read alternately: neighbours are often similar, and successive steps should use
+# dissimilar rows.
 ABREAST = 8
 SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
-SAGA_ROWS = 4096  # least rows for that; drawing the order of fewer takes almost no time
+SAGA_ROWS = 4096  # fewest rows for these; drawing the order of fewer rows takes almost no time
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 
@@ -57,10 +57,11 @@ def is_sparse(X: Any) -> bool:
 
 
 def check_sparse(X: Any) -> None:
-    """Refuse a damaged compressed matrix before it is used; any other argument passes.
+    """Refuse a damaged compressed matrix before it is used; accept any other argument.
 
-    `sklearn.utils.check_array` accepts a column index of ten million in a matrix of ten columns; a
+    `sklearn.utils.check_array` accepts a column index of ten million in a matrix of ten columns. A
     kernel would then write to arbitrary memory, and so would SciPy's conversions. Masked values are
+    refused too.
     refused too.
 
     Raises ValueError if the pointers decrease or do not match the data, an index is out of range,
@@ -72,7 +73,7 @@ def check_sparse(X: Any) -> None:
     _check_pointers(X)
     if _has_columns_in_range(X):
         return
-    X = copy.copy(X)  # shallow: checking may trim a matrix's arrays, which are the caller's
+    X = copy.copy(X)  # shallow: the check may trim a matrix's arrays, which belong to the caller
     try:
         X.check_format(full_check=True)
     except ValueError as error:
@@ -98,11 +99,11 @@ def require_dense(y: Any) -> None:
 def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None:
     """Check as `check_sparse` does, and survey the values in the same pass.
 
-    This surveys only rows in the kernels' format: CSR of floats with 32-bit columns, as many as the
-    last pointer says, and dense rows if they are many. It returns None for others.
+    Only rows in the kernels' format are surveyed: CSR of floats with 32-bit columns whose number is
+    the last pointer, and dense rows if they are many. The result is None for other rows.
 
     sizes : whether norms of rows and counts of features are needed
-    helpers : threads that take part besides this one
+    helpers : threads that take part besides the calling thread
 
     Raises ValueError like `check_sparse`.
     """
@@ -146,7 +147,7 @@ def _check_pointers(X: Any) -> None:
     """Refuse a compressed matrix whose pointers decrease or do not match the data."""
     name, indptr = X.format.upper(), X.indptr
     for part, kind in (("indices", X.indices.dtype), ("indptr", indptr.dtype)):
-        if kind.kind not in "iu":  # SciPy's check only warns of these
+        if kind.kind not in "iu":  # SciPy's check only warns about other types
             raise ValueError(
                 f"The {name} matrix is damaged: {part} contains {kind}, and must contain whole "
                 "numbers. Rebuild the matrix."
@@ -191,10 +192,10 @@ def _has_columns_in_range(X: Any) -> bool:
 def each_column_once(X: Any) -> Any:
     """Return a checked CSR matrix with each column once per row, in any order; likewise for CSC.
 
-    Rows with repeated columns are legal: the entries are added up in a copy, and the caller's
-    arrays do not change. A warning says so, since earlier transformers may not have added them up.
-    Unsorted rows are not sorted: that would take as long as ten epochs, and memory. The matrix's
-    own flag (`has_canonical_format`) is trusted.
+    Rows with repeated columns are legal: their entries are added up in a copy, and the caller's
+    arrays do not change. A warning says so, because earlier transformers may not have added them
+    up. Unsorted rows are not sorted, because sorting would take as long as ten epochs, and memory.
+    The matrix's own flag (`has_canonical_format`) is trusted.
     """
     if X.has_canonical_format or (not X.has_sorted_indices and not _has_repeats(X)):
         return X
@@ -249,9 +250,9 @@ def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
     """Return columns in a type that kernels read.
 
     Kernels are compiled separately for 32 and 64 bits, in some twenty seconds, and small matrices
-    may have 64-bit columns too. Those are copied. For large ones a copy would cost what it saves,
-    and shared ones are in memory that every process maps. Types that no kernel reads, such as the
-    other byte order, are always copied.
+    may have 64-bit columns too. So small 64-bit columns are copied into 32 bits. For large columns
+    a copy would take as much time as it saves, and shared columns are in memory that every process
+    maps. Types that no kernel reads, such as the other byte order, are always copied.
     """
     kind = UNSIGNED.get(indices.dtype)
     if kind is np.uint32:
@@ -289,16 +290,19 @@ def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
 def windows(rows: RowArrays, n_rows: int, neighbours: bool = False) -> tuple[int, int]:
     """Return how a shuffled order groups neighbours: rows of a window, and windows read abreast.
 
-    If rows exceed memory, a random row costs a read of the disk: rows are read in windows of 32 MB,
-    one at a time. If they exceed the caches, it costs a fetch from memory that prefetching hides in
-    part: eight rows at a time are read, alternately from eight windows, which takes a fifth to a
-    third less time (docs/tried/2026-11/speed.md); more than two workers of SDCA read from more
-    windows (`hogshare.rules.pace.windows_abreast`). Smaller data are read in a fully random order,
-    that of scikit-learn, so that one worker of plain descent fits its model; the result is then
-    (0, 1). SAGA has no order to reproduce (`neighbours`) and reads smaller data four rows at a
-    time: drawing the order takes a quarter of the time, and neither few nor sorted rows converge
-    worse. The dual rule did converge worse with windows read one after another; alternating windows
-    have not been tried for it.
+    There are three cases. (1) Rows exceed memory: a random row takes a read of the disk, so rows
+    are read in windows of 32 MB, one window at a time. (2) Rows exceed the caches: a random row
+    takes a fetch from memory, which prefetching hides in part. Eight rows at a time are read,
+    alternately from eight windows. This takes a fifth to a third less time
+    (docs/tried/2026-11/speed.md). More than two workers of SDCA read from more windows
+    (`hogshare.rules.pace.windows_abreast`). (3) Rows fit in the caches: they are read in
+    scikit-learn's order, which is fully random, so one worker of plain descent fits scikit-learn's
+    model. The result is then (0, 1).
+
+    With `neighbours`, for SAGA, which has no order to reproduce, rows in the third case are read
+    four at a time. Drawing the order takes a quarter of the time, and neither few nor sorted rows
+    converge worse. The dual rule did converge worse with windows read one after another;
+    alternating windows have not been tried for it.
     """
     if exceeds_memory(rows):
         return max(1, WINDOW_BYTES * n_rows // _n_bytes(rows)), 1

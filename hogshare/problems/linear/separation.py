@@ -1,4 +1,4 @@
-"""Separation: whether a model classifies all rows right, so larger coefficients always gain."""
+"""Separation: whether a model classifies all rows correctly, so larger coefficients always gain."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hogshare.problems.protocol import RowProblem
 
 
 def separates(problem: RowProblem, model: Model) -> bool:
-    """Return whether a model classifies every row of positive weight right.
+    """Return whether a model classifies every row of positive weight correctly.
 
     Without a penalty the log loss then falls towards zero along the model itself, and has no
-    minimum. For one column with targets 0 and 1, and for the multinomial loss.
+    minimum. This is for one column with targets 0 and 1, and for the multinomial loss.
     """
     return not problem.total(rows_behind, model)[0].any()
 
 
 def rows_behind(problem: RowProblem, model: Model) -> tuple[np.ndarray]:
-    """Count a part's rows of positive weight that a model does not classify right."""
+    """Count a part's rows of positive weight that a model does not classify correctly."""
     columns = problem.n_columns
     w = np.ascontiguousarray(np.asarray(model.coef, np.float64).T, problem.dtype).reshape(-1)
     margins = np.empty(problem.n_rows * columns)

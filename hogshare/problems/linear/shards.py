@@ -1,4 +1,4 @@
-"""Shards of linear problems: their rows, labels and class weights are united."""
+"""Shards of linear problems, and the union of their rows, labels and class weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LabelCoding(NamedTuple):
     classes : ndarray or None
         Sorted labels; None for regression.
     positive, negative : ndarray of shape (n_columns,)
-        As in the problem.
+        Weights as in the problem.
     """
 
     classes: np.ndarray | None
@@ -39,7 +39,7 @@ class LabelCoding(NamedTuple):
 
 
 def shard_of(rows: RowArrays, labels: LabelCoding) -> Shard:
-    """Return the arrays of some rows, and the coding of their targets."""
+    """Return a shard with the arrays of some rows, and the coding of their targets."""
     arrays = {"data": rows.data, "y": rows.y, "weight": rows.weight}
     if rows.width == 0:
         lengths = np.diff(rows.indptr)
@@ -64,7 +64,7 @@ def whole_rows(
         indices = arrays["indices"]
         indptr = np.concatenate([indptr, np.cumsum(arrays["lengths"], dtype=np.int64)])
     weight = arrays["weight"]
-    if 0 < len(weight) < sum(counts):  # shards without weights have ones
+    if 0 < len(weight) < sum(counts):  # the rows of shards without weights have weight one
         weight = _with_ones(weight, counts, [one["weighed"] for one in facts])
     found = [one["labels"] for one in facts]
     labels = united_labels(found)
@@ -79,7 +79,7 @@ def whole_rows(
 
 
 def united_labels(found: Sequence[LabelCoding]) -> LabelCoding:
-    """Return the sorted labels of all shards with their weights."""
+    """Return the sorted labels of all shards with the labels' weights."""
     first = found[0]
     if first.classes is None:
         return first

@@ -1,4 +1,4 @@
-"""Sharpness: curvature of the losses of a problem's rows, by weights and the targets' unit."""
+"""Sharpness: curvature of the losses of a problem's rows, with weights and the targets' unit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from hogshare.kernels.rules import losses
 
 
 def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> float:
-    """Return the curvature of a loss; with kinks, one over the width that it resolves.
+    """Return the curvature of a loss; for kinks, one over the width that the loss resolves.
 
-    For classes the width is the margin, 1. Targets of a regression have no such unit: the width is
-    their distance from each other (`spread`), so the steps grow with the targets. The curvature is
-    multiplied by the mean weight: in a proximal step no row weighs too much, and none is too large.
+    For classes the width is the margin, 1. Targets of a regression have no such unit. Their width
+    is their distance from each other (`spread`), so the steps grow with the targets. The curvature
+    is multiplied by the mean weight, because in a proximal step no row weighs too much, and no row
+    is too large.
 
     sizes : shape (n_rows,), from `row_sizes`
     y : shape (n_rows,), targets, of which one in `every` is read
@@ -30,7 +31,8 @@ def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> flo
 def spread(targets: np.ndarray) -> float:
     """Return the median distance of the targets from their median, or a substitute above zero.
 
-    If most targets are equal, the mean distance; if all are, their mean size; if all are zero, 1.
+    If most targets are equal, return their mean distance; if all are equal, their mean size; if all
+    are zero, 1.
     """
     if not targets.size:
         return 1.0
@@ -43,7 +45,7 @@ def spread(targets: np.ndarray) -> float:
 
 
 def row_sizes(rows: RowArrays, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
-    """Return the largest weight of each row in any column: its own times its class's.
+    """Return each row's largest weight in any column: its own weight times its class's.
 
     positive, negative : as in a linear problem
     """

@@ -1,31 +1,33 @@
-"""Units in which the components of a gradient are compared: those of the columns themselves.
+"""Units in which the components of a gradient are compared: the units of the columns.
 
 A coefficient's unit is one over its column's unit, and the gradient's component has the column's
-unit. With kilometres for metres the component is a thousandth, so the column with the largest
-numbers would determine the "largest component". So a component is divided by its column's size D: a
-constant factor of a column then changes nothing but the effect of the penalty.
+unit. If a column is in kilometres instead of metres, its component is a thousandth. So the column
+with the largest numbers would determine the "largest component". Therefore a component is divided
+by its column's size D. A constant factor of a column then changes nothing but the effect of the
+penalty.
 
-**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``, with
-the share p of the rows that have the feature, the loss's curvature L (times the mean weight) and
-the mean square r^2 of the feature's values in those rows. ``D^2 = H / (L p) = r^2 + l2 / (L p)``.
-One step along that coefficient can gain ``g^2 / (2 H)``, so at most ``tol^2 / (2 L p)`` if
-``|g| / D <= tol``, for any units, values and penalty. If a column's numbers are so small that the
-penalty dominates H, it dominates D too. For values of 0 and 1, and for standardised columns, r is
-1, and without a penalty the component does not change.
+**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``. Here p
+is the share of the rows that have the feature, L is the loss's curvature (times the mean weight),
+and r^2 is the mean square of the feature's values in these rows. The size is defined by ``D^2 = H /
+(L p) = r^2 + l2 / (L p)``. One step along that coefficient can gain ``g^2 / (2 H)``, where g is the
+component. So it gains at most ``tol^2 / (2 L p)`` if ``|g| / D <= tol``, for any units, values and
+penalty. If a column's numbers are so small that the penalty dominates H, the penalty dominates D
+too. For values of 0 and 1, and for standardised columns, r is 1, and without a penalty the
+component does not change.
 
 **Origin.** If a column has no zeros and the model has an intercept, the column is taken about its
-mean m, and its component is ``g - m g_intercept``: the objective's change when the intercept moves
-along. r is then the deviation. A column of years, about 1700 or more, counts by how much it varies.
+mean m. Its component is then ``g - m g_intercept``: the objective's change when the intercept moves
+along. r is then the deviation, so a column of years, about 1700 or more, counts by its variation.
 
 **Common unit.** Rows of text have values of about a tenth in all features. If the typical size, the
-geometric mean over all values, is below 1, sizes are divided by it, but multiplied by at most 20:
-small units of all columns do not hide a large gradient either.
+geometric mean over all values, is below 1, sizes are divided by it, but multiplied by at most 20.
+So small units of all columns do not hide a large gradient either.
 
-With l1 the gradient mapping is that of the coefficients ``D w``: their change by a step of length 1
-along ``g / D`` and the shrinkage by ``l1 / D`` after it.
+With l1 the gradient mapping is the gradient mapping of the coefficients ``D w``: their change by a
+step of length 1 along ``g / D``, followed by the shrinkage by ``l1 / D``.
 
-A sample of the rows describes the columns; a column that few sampled rows have, and that may
-decide, is read in all rows.
+A sample of the rows describes the columns. If few sampled rows have a column, and the column may
+decide, it is read in all rows.
 """
 
 from __future__ import annotations
@@ -40,23 +42,23 @@ from hogshare.kernels.rows.row_views import RowArrays
 from hogshare.kernels.rules import losses
 from hogshare.problems.kernel_arrays import frozen
 
-FEWEST = 4  # values of a column in a sample that are enough to describe it
+FEWEST = 4  # number of a column's values in a sample that are enough to describe the column
 UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as one of its rows
-CANCELLED = 1e-6  # share of a squared distance; a smaller deviation has lost its digits
-CONSTANT = 1e-28  # share of a squared mean; a smaller deviation is rounding
+CANCELLED = 1e-6  # a deviation below this share of a squared distance has lost its digits
+CONSTANT = 1e-28  # a deviation below this share of a squared mean is rounding
 LEAST_UNIT = 0.05
 
 
-# ``total(function, *args)``: the sums of the arrays that ``function(rows, *args)`` returns, over
-# all parts of the rows
+# ``total(function, *args)`` returns the sums, over all parts of the rows, of the arrays that
+# ``function(rows, *args)`` returns
 Total = Callable[..., Sequence[np.ndarray]]
 
 
 class Features(NamedTuple):
     """Statistics of the features of some rows.
 
-    origin : shape (n_features,), mean of features without zeros, if there is an intercept; 0 for
-        others
+    origin : shape (n_features,), the mean of a feature without zeros if the model has an intercept;
+        otherwise 0
     square : shape (n_features,), mean square of the nonzero values, about the origin
     share : shape (n_features,), share of the rows that have a feature; an upper bound if unknown
     known : bools of shape (n_features,), whether enough rows were read
@@ -70,7 +72,7 @@ class Features(NamedTuple):
     weight: float
 
     def with_known(self, places: np.ndarray, others: Features) -> Features:
-        """Return these statistics with those of the features `places` replaced by others."""
+        """Return these statistics, with the statistics of the features `places` from `others`."""
         whole = {
             name: getattr(self, name).copy() for name in ("origin", "square", "share", "known")
         }
@@ -93,12 +95,12 @@ class Units(NamedTuple):
 
 
 def total_of(rows: RowArrays) -> Total:
-    """Return the `Total` of rows that are not a part of more rows."""
+    """Return the `Total` of rows that are all rows of a problem."""
     return lambda function, *args: function(rows, *args)
 
 
 def first_row(rows: RowArrays, n_features: int, places: np.ndarray | None) -> Any:
-    """Return the first dense row, or its features `places`, and 1; zeros if there is no row."""
+    """Return the first dense row, or its features `places`, and 1; zeros if there are no rows."""
     about = np.zeros(n_features)
     if rows.width and len(rows.y):
         row = rows.data[: rows.width]
@@ -107,7 +109,7 @@ def first_row(rows: RowArrays, n_features: int, places: np.ndarray | None) -> An
 
 
 def deviations(rows: RowArrays, every: int, about: np.ndarray, places: np.ndarray | None) -> Any:
-    """Count and sum the deviations, and squared deviations, of features' nonzero values."""
+    """Return count, sum and sum of squares of the deviations of features' nonzero values."""
     if places is not None:
         values = rows.data.reshape(-1, rows.width)[:, places]
         rows = rows._replace(data=frozen(values.reshape(-1)), width=len(places))
@@ -123,10 +125,10 @@ def features_of(
     every: int = 1,
     places: np.ndarray | None = None,
 ) -> Features:
-    """Describe the features by every so many rows.
+    """Return statistics of the features from every `every`-th row.
 
-    total : over the parts of the rows
-    places : the features of dense rows to describe; None: all
+    total : total over the parts of the rows
+    places : the features of dense rows to describe; None: all features
     """
     about, parts = total(first_row, n_features, places)
     about = about / max(1.0, parts[0])
@@ -163,7 +165,7 @@ def units_of(features: Features, loss: str, l2: float, n_rows: int) -> Units:
         logarithms = 0.5 * np.log(square[counted])
         typical = float(np.exp(np.average(logarithms, weights=share[counted])))
     if l2 > 0.0:
-        # in a column that no row has, the penalty counts as if a single row had it
+        # if no row has a column, the penalty counts as if a single row had it
         share = np.maximum(share, 1.0 / max(1, n_rows))
         square = square + l2 / max(sharp, np.finfo(float).tiny) / share
     unit = min(max(typical, LEAST_UNIT), 1.0)
