@@ -1,22 +1,24 @@
-"""Ranks that share no memory and run in step: each has the whole run, and computes a part of it.
+"""Ranks without shared memory that run in step: each has the whole run, and computes a part of it.
 
-Every rank is a site with a session of all workers, in memory of its own. A worker computes its
-blocks on one site, which sends each block's result to all others (`hogshare.engine.ownership`).
-Every site folds, claims, ends epochs, evaluates the model and calls the plane by itself, with the
-same numbers in the same order (`hogshare.kernels.schedule.ordered_rounds`). A run thus has the bits
-of as many threads, for any plane, rule, problem and criterion that has an order.
+Every rank is a site with a session of all workers, in memory of its own. A worker's blocks are
+computed on one site, which sends each block's result to all other sites
+(`hogshare.engine.ownership`). Every site folds, claims, ends epochs, evaluates the model and calls
+the plane by itself, with the same numbers in the same order
+(`hogshare.kernels.schedule.ordered_rounds`). So a run has the same bits as a run of as many
+threads, for any plane, rule, problem and criterion that has an order.
 
-Sites agree on decisions that a clock or a user's code makes: whether callers want to stop, after
-all have been called; and the next limit after a pause, which rank 0 decides.
+Some decisions depend on a clock or on the user's code, so sites must agree on them: (1) whether a
+caller wants to stop, after all callers have been called; (2) the next limit after a pause, which
+rank 0 decides.
 
-A site is at most one round of its workers ahead of any other: at most two blocks of a worker are
-under way, and need no count.
+A site is at most one round of its workers ahead of any other site. So at most two blocks of a
+worker are under way, and no credits are needed.
 
-Writers: each rank's workers, a thread each, and one thread for the workers of all other sites and
-the master, as `hogshare.engine.session` describes. The calling thread, which alone communicates
-with the other ranks, writes the run's flags while no worker works. A received block is read by the
-thread that drives its worker locally. Order: a worker's blocks in posting order. `close` frees the
-memory.
+Writers: one thread for each worker of the rank, and one thread for the master and the workers of
+all other sites, as `hogshare.engine.session` describes. The calling thread, which alone
+communicates with other ranks, writes the run's flags while no worker works. Readers: the thread
+that drives a worker on this site reads the worker's received blocks. Order: a worker's blocks
+arrive in posting order. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN
 from hogshare.system.interrupts import DeferredSignals
 
-DECIDES = 0  # the rank
+DECIDES = 0  # the rank that decides
 BLOCK = FIRST_KIND  # the kind of a message with a block's worker and result
 SHORTEST_NAP = 2e-5  # seconds, while waiting for a block
 DIFFERENT = (
@@ -60,19 +62,19 @@ DIFFERENT = (
     "gradient must compute the same on all ranks; without one this is an error of hogshare: "
     "please report it with the call."
 )
-OVER = -1.0  # instead of an epoch: end the run
+OVER = -1.0  # sent in place of an epoch: end the run
 BUSY = (*IN_RUN, layout.STARTING)
 
 
 class HasNoOrder(Exception):
-    """The run has no order of its workers, and does not repeat: sites cannot run in step."""
+    """The run's workers have no order, so the run does not repeat: sites cannot run in step."""
 
 
 class Lockstep(Runtime):
     """The runtime of ranks that share no memory, for runs in which workers have an order.
 
-    comm : a communicator for this call alone
-    watch : called while this rank waits for others; raises if one has failed
+    comm : a communicator that only this call uses
+    watch : called while this rank waits for other ranks; raises if another rank has failed
     workers_of : the number of workers of each rank
     network : emulated links between the ranks; None: no such links
     survives : whether the call asks to continue without dead ranks, which such a run cannot do
@@ -97,7 +99,7 @@ class Lockstep(Runtime):
 
     @property
     def files(self) -> OneFile:
-        """The checkpoint files: all ranks read, and rank 0 writes."""
+        """The reader and writer of checkpoints: all ranks read, and rank 0 writes."""
         return OneFile() if self.me == DECIDES else AnothersFile()
 
     # -- before
@@ -108,7 +110,7 @@ class Lockstep(Runtime):
         Raises HasNoOrder if the workers have no order, across sites or in time.
         """
         delayed = choices.plane.edge_links(choices.n_workers) is not None
-        # two workers may draw the same row in a round, and would then update it in any order
+        # two workers may draw the same row in a round, and would update it in no fixed order
         draws = choices.rule.remembers and choices.rule.draws
         if not choices.is_ordered or delayed or draws:
             raise HasNoOrder
@@ -163,14 +165,14 @@ class Lockstep(Runtime):
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
         """Run until all ranks end the run."""
-        if self._talk.is_over:  # an ended run continues: it needs a new channel
+        if self._talk.is_over:  # an ended run that continues needs a new channel
             self._talk.close()
             self._open()
         n = session.settings.n_workers
         self._on_epoch, self._reported = on_epoch, session.word(layout.EPOCHS)
         self._is_heard = self._wants_stop = False
         own = ThreadCrew(session, self.world.local_workers, self._news)
-        # a number after the last worker's, for a thread without a core of its own
+        # the number after the last worker, for a thread without a core of its own
         beyond = range(n, n + 1)
         self._crews = [ThreadCrew(session, beyond, self._news, loop=self._loop_of_others), own]
         at_pause = _Agreed(self, checks)
@@ -192,7 +194,7 @@ class Lockstep(Runtime):
                         self._talk.pause()  # the next messages may take long
                     hook.poll()
                     own.wake()
-                    if idle:  # a block comes soon after the previous one, or late
+                    if idle:  # a block comes soon after the previous block, or late
                         own.wait(min(SHORTEST_NAP * 2.0 ** min(idle, 8), NAP_SECONDS))
             except BaseException:
                 session.stop(layout.STOPPED_BY_CALLER)
@@ -227,7 +229,7 @@ class Lockstep(Runtime):
     # -- a worker's block, in the thread that drives the worker
 
     def _bring(self, me: int) -> bool:
-        """Advance a worker's block that begins, or is computed; False: not yet."""
+        """Advance a worker's block that begins, or is computed; return False if it must wait."""
         row, brought = self.session.schedule.table[me], self._brought[me]
         if row[layout.T_COMPUTED] != 0:
             parts = [np.array([me]), *brought.pack()]
@@ -257,9 +259,10 @@ class Lockstep(Runtime):
     # -- what ranks agree on, in the calling thread
 
     def _agree_to_begin(self, is_heard: bool) -> None:
-        """Check that all ranks begin with the same numbers, and take rank 0's first limit.
+        """Check that all ranks begin with the same numbers, and set rank 0's first limit.
 
-        Raises ValueError if they differ, as with another start or checkpoint on one rank.
+        Raises ValueError if the numbers differ, for instance if one rank has another start or
+        checkpoint.
         """
         session, control = self.session, self.session.schedule.control
         a = session.arrays
@@ -276,7 +279,7 @@ class Lockstep(Runtime):
         control[layout.LIMIT] = int(found[DECIDES, 3])
 
     def report(self) -> None:
-        """Notify all callers of the ended epochs, and agree whether one wants to stop."""
+        """Notify all callers of the ended epochs, and agree whether any caller wants to stop."""
         session = self.session
         while self._is_heard and self._has_news():
             self._talk.wait(self._is_between_rounds)  # all ranks then see the same state
@@ -293,20 +296,20 @@ class Lockstep(Runtime):
         return not self._wants_stop and self._reported < self.session.word(layout.EPOCHS)
 
     def _is_between_rounds(self) -> bool:
-        """Whether no worker folds: all wait to begin their next block, are paused, or are done."""
+        """Whether no worker folds: each waits to begin its next block, is paused, or is done."""
         session, table = self.session, self.session.schedule.table
         section = session.word(layout.SECTION)
         folds = bool(table[:, [layout.T_COMPUTED, layout.T_PENDING]].any())
         is_whole = section % session.settings.n_workers == 0
-        # `section` read twice is equal: no worker's section has ended in between
+        # if both reads of `section` are equal, no worker's section has ended in between
         if is_whole and not folds and section == session.word(layout.SECTION):
             return True
         return not np.isin(table[:, layout.T_STATE], BUSY).any()
 
     def decide(self, evaluate: Callable[[], int | None]) -> int | None:
-        """Return rank 0's next limit after a pause; None: end the run.
+        """Return rank 0's next limit after a pause; None: end the run. All ranks must call it.
 
-        evaluate : evaluates the model, on each rank by itself
+        evaluate : evaluates the model; each rank calls its own
         """
         session = self.session
         self.report()
@@ -357,7 +360,7 @@ class Lockstep(Runtime):
 
 
 def checksum(*arrays: np.ndarray) -> int:
-    """Return a number that is equal for arrays with the same bits."""
+    """Return a checksum of the arrays' bits."""
     total = 0
     for array in arrays:
         total = zlib.crc32(array.tobytes(), total)
@@ -365,13 +368,13 @@ def checksum(*arrays: np.ndarray) -> int:
 
 
 class _Agreed(AtPause):
-    """The callers' actions on all ranks while workers pause; rank 0's verdict is common."""
+    """The callers' actions on all ranks while workers pause; rank 0's verdict is used on all."""
 
     def __init__(self, runtime: Lockstep, checks: AtPause | None) -> None:
         self.runtime, self.checks = runtime, checks
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the model, and decide with the others."""
+        """Evaluate the model, and decide together with the other ranks."""
 
         def evaluate() -> int | None:
             checks = self.checks

@@ -2,12 +2,13 @@
 
     bring one model -> evaluate criteria -> notify callers -> decide -> save, if the run goes on
 
-All machines evaluate criteria on the same model, with sums in the order of the machines: they reach
-the same answer without a message about it.
+All machines evaluate criteria on the same model, and add sums in the order of the machines. So they
+reach the same answer without a message about it.
 
-On one machine the worker that ends an epoch calls for a convergence check, by the epoch's change of
-the remembered rows (`hogshare.kernels.schedule.epoch_criteria.call`). Machines pause after every
-epoch. They then apply the same test to the sums of all, and make the check at once.
+In a run on one machine, the worker that ends an epoch may call for a convergence check. It decides
+from the epoch's change of the remembered rows (`hogshare.kernels.schedule.epoch_criteria.call`). In
+a run on several machines, all workers pause after every epoch. Each machine then applies the same
+test to the sums over all machines, and makes the check at once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ENOUGH, SMALL, SOONEST = range(3)
 class Asked:
     """The last check's request for an early convergence check.
 
-    It is removed from the session's columns, because kernels would act on it with local sums.
+    The request is removed from the session's columns, because kernels would apply it to local sums.
     """
 
     def __init__(self, session: Session) -> None:
@@ -42,7 +43,7 @@ class Asked:
         self.take()
 
     def take(self) -> None:
-        """Take the request from the columns; the limit already has a check that was called for."""
+        """Remove the request from the columns; the limit already includes a requested check."""
         self.fields = self.columns[ASKED, 0].copy()
         self.fields[ENOUGH] = max(0.0, self.fields[ENOUGH])
         self.clear()
@@ -52,14 +53,15 @@ class Asked:
         self.columns[ASKED, 0] = self.fields
 
     def clear(self) -> None:
-        """Clear the columns, for kernels to call no check."""
+        """Clear the columns: kernels then call no check."""
         self.columns[ASKED] = 0.0
 
 
 class MachineEpochs(AtPause):
     """The end of an epoch of all machines.
 
-    notify : ``notify(epochs)`` notifies this machine's caller; True: the caller stops the run
+    notify : ``notify(epochs)`` notifies this machine's caller, and returns True if the caller stops
+        the run
     at_pause : evaluates and saves; None: the run does neither
     due : the epoch of the next evaluation
     asked : the last evaluation's request
@@ -84,7 +86,7 @@ class MachineEpochs(AtPause):
         self._each: Each = map
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Make one decision with all machines."""
+        """Make one decision together with all machines; all must call it."""
         self._each = each
         decision = self.level.pause(self._between, self._save)
         if decision.stop != layout.RUNNING:
@@ -120,7 +122,7 @@ class MachineEpochs(AtPause):
         return again is not None
 
     def _is_called(self, session: Session, n_epochs: int) -> bool:
-        """Apply the test of `hogshare.kernels.schedule.epoch_criteria.call` to the sums of all."""
+        """Apply the test of `hogshare.kernels.schedule.epoch_criteria.call` to the common sums."""
         enough, small, soonest = self.asked.fields.tolist()
         if session.change > enough or n_epochs < soonest:
             return False
@@ -130,7 +132,7 @@ class MachineEpochs(AtPause):
         return reported_gradient(self.problem, session, np.asarray(model.coef, np.float64)) <= small
 
     def _save(self) -> None:
-        """Save the run if a save is due: all are paused, and have decided to continue."""
+        """Save the run if a save is due; all machines are paused, and have decided to continue."""
         at_pause, session = self.at_pause, self.level.session
         if not isinstance(at_pause, CheckpointWriter) or not at_pause.is_due:
             return
@@ -147,11 +149,11 @@ class MachineEpochs(AtPause):
             session.over_sites = None
         self.asked.clear()
         write = at_pause.meanwhile()
-        if write is not None:  # not in the background: all machines' parts are written, or none
+        if write is not None:  # not in the background: all machines write their parts, or none does
             write()
 
     def _by_first(self, found: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the first machine's result, because machines may differ in the last bits."""
+        """Return the first machine's result: machines' results may differ in the last bits."""
         level = self.level
         if level.is_over:
             return level.pool.of_first(found)

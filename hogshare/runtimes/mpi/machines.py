@@ -1,12 +1,12 @@
-"""Machines that share no memory: one run by messages, with workers of its own on each.
+"""Machines without shared memory that exchange messages in one run, each with its own workers.
 
-Every machine has a session over its own rows, as in a run on one machine. A `Level` connects them:
-one vector for all, with an owner (`vector_level`), or the homes of one plane (`homes_level`). All
-machines share decisions on epochs, step sizes and stops: after each epoch the workers of a machine
-pause until all machines have ended the epoch.
+Every machine has a session over its own rows, as in a run on one machine. A `Level` connects the
+sessions: it has one vector for each machine (`vector_level`), one master (`master_level`), or the
+homes of one plane (`homes_level`). All machines make the same decisions on epochs, step sizes and
+stops: after each epoch, a machine's workers pause until all machines have ended the epoch.
 
-Writers: each rank's calling thread, which communicates with the other ranks, as the level
-describes; the workers, threads, as `hogshare.engine.session` describes. `close` frees the memory.
+Writers: (1) each rank's calling thread, which communicates with other ranks, as the level
+describes; (2) the worker threads, as `hogshare.engine.session` describes. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Machines(Runtime):
 
     pool : one rank for each machine
     sites : the number of workers of each rank
-    rows : {"shard", "all"}, default="shard"; whether the problem of a rank contains rows of its
-        own, or all rows, which are dealt to all workers in rotation
+    rows : {"shard", "all"}, default="shard"; "shard": the problem of a rank contains rows of its
+        own; "all": it contains all rows, which are dealt to all workers in rotation
     network : emulated links between the machines
     """
 
@@ -89,7 +89,7 @@ class Machines(Runtime):
 
     @property
     def survivors(self) -> Survivors | None:
-        """The ranks, if the run continues without dead ones."""
+        """The surviving ranks, if the run continues without dead ranks; None otherwise."""
         return self.pool if isinstance(self.pool, Survivors) else None
 
     @property
@@ -100,7 +100,7 @@ class Machines(Runtime):
     # -- before
 
     def local_problem(self, problem: Problem) -> Problem:
-        """Return the machine's part of the rows, with the number and size of all rows.
+        """Return the problem of the machine's rows; it also has the number and size of all rows.
 
         Raises ValueError if a machine has no rows.
         """
@@ -138,7 +138,7 @@ class Machines(Runtime):
         return part_of(own, whole, mine, stated, self._added)
 
     def _part_by_gradient(self, problem: GradientProblem) -> GradientProblem:
-        """Return a problem by a gradient whose local rows are a part of all rows."""
+        """Return the problem with the same gradient for the local part of all rows."""
         found = self.pool.gathered(np.array([problem.n_rows]))
         self.pool.rows = found[:, 0]
         n_all, before = int(found[:, 0].sum()), int(found[: self.pool.me, 0].sum())
@@ -147,7 +147,7 @@ class Machines(Runtime):
 
     @property
     def files(self) -> SiteFiles:
-        """The checkpoint files, which all machines read and write together."""
+        """The reader and writer of checkpoints, which all machines call together."""
         return SiteFiles(self.pool, self._gathered, self._local_rows, self.world.local_workers)
 
     def everywhere(self, n_workers: int) -> int:
@@ -155,7 +155,7 @@ class Machines(Runtime):
         return self.world.n_workers
 
     def settled(self, choices: Choices) -> Choices:
-        """Return the choices with the number of machines and of their rows; raises ValueError."""
+        """Return the choices with the numbers of machines and rows; raise ValueError if invalid."""
         self._check(choices)
         problem, world, far = choices.problem, self.world, None
         if has_rows(problem) or self.rows != "all":
@@ -220,7 +220,7 @@ class Machines(Runtime):
                 raise ValueError(f"{what} needs {ONE}: separate machines do not support it.")
 
     def _with_homes(self, choices: Choices) -> Choices:
-        """Return the choices for one plane on all machines, with blocks of one length.
+        """Return the choices for one plane on all machines, with blocks of the same length.
 
         Raises ValueError if a group of workers is on several machines.
         """
@@ -241,7 +241,7 @@ class Machines(Runtime):
             rows = row_pace(choices, row_numbers(choices))[0].block_rows
         else:
             rows = block_pace(choices).block_rows
-        agreed = int(self.pool.gathered(np.array([rows]))[0, 0])  # by the first machine's rows
+        agreed = int(self.pool.gathered(np.array([rows]))[0, 0])  # for the first machine's rows
         return dataclasses.replace(choices, home_rows=agreed)
 
     def allocate(
@@ -250,14 +250,14 @@ class Machines(Runtime):
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Return memory of this process; assigned arrays are copied, as all machines write them."""
+        """Return memory of this process; copy assigned arrays, as all machines write them."""
         arrays = {**private_memory(shapes), **rows}
         for name, array in assigned.items():
             arrays[name][:] = array
         return arrays
 
     def prepare(self, session: Session) -> None:
-        """Open the edges to the others, and make workers pause after each epoch."""
+        """Open the edges to the other machines, and make workers pause after each epoch."""
         self.due, self.asked = session.word(layout.LIMIT), Asked(session)
         self.plan = session.plan
         if session.word(layout.EPOCHS):
@@ -278,7 +278,7 @@ class Machines(Runtime):
         session.raise_limit(session.word(layout.EPOCHS) + 1)
 
     def _score(self, session: Session) -> np.ndarray:
-        """Return the score of every column on the held-out rows of all surviving machines."""
+        """Return each column's score on all survivors' held-out rows; survivors must all call it."""
         assert self.validation is not None
         if len(self.pool.lost) > self._held_out_epoch:
             self._held_out_epoch = len(self.pool.lost)
@@ -286,14 +286,14 @@ class Machines(Runtime):
         return self._held_out.scores(session.model())
 
     def _prepare_again(self, session: Session) -> None:
-        """Open new edges for an ended run that continues with each machine's data."""
+        """Open new edges for an ended run, which continues with each machine's data."""
         assert self.level is not None
         self.level.close()
         session.plan = self.plan
         self.prepare(session)
 
     def _take_own_sums(self, session: Session) -> None:
-        """Reduce a resumed run's sums to this machine's part: the parts of all add up to them."""
+        """Replace a resumed run's sums by this machine's part; all parts add up to the sums."""
         local = session.locals()
         session.row_memory.sum_anew(session)
         if session.row_memory.checkpointed:
@@ -326,7 +326,7 @@ class Machines(Runtime):
                 if on_epoch is None:
                     return False
                 reported = n_epochs
-                level.channel.pause()  # the caller may take long: others must not expect messages
+                level.channel.pause()  # the caller may take long: others must not wait for messages
                 return bool(signals.outside(on_epoch, n_epochs, session.snapshot))
 
             level.deliver = signals.deliver
@@ -366,7 +366,7 @@ class Machines(Runtime):
             self.level = None
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of machines, and of each machine's rows between two exchanges."""
+        """Return the number of machines, and each machine's number of rows between exchanges."""
         exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
         return {"machines": len(self.world.sites), **exchange}
 
@@ -380,12 +380,12 @@ class Machines(Runtime):
         found = self._gathered(numbers).sum(axis=0)
         if not self.pool.lost:
             return np.asarray(found)
-        rows = self.pool.rows  # scaled, for a mean over all rows to be one over survivors' rows
+        rows = self.pool.rows  # scaled: means over all rows become means over survivors' rows
         return np.asarray(found * (rows.sum() / np.delete(rows, self.pool.lost).sum()))
 
 
 def _shape(problem: Any) -> tuple[float, ...]:
-    """Return the numbers that must be the same on all machines."""
+    """Return the numbers that must be equal on all machines."""
     return (
         float(problem.n_features),
         float(problem.n_columns),

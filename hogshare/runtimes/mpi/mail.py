@@ -6,18 +6,20 @@
 Every site has a mailbox of its own with all edges. `send` only raises POSTED, and `show` only
 writes the register; the polling thread moves the messages.
 
-Credits: a slot is reused once its TAKEN has come back, so at most `queue` messages of an edge are
-under way. TAKEN is a running count: one acknowledgement may cover many messages.
+Credits: a slot is reused only when its TAKEN has come back, so at most `queue` messages of an edge
+are under way. TAKEN is a running count: one acknowledgement may cover many messages.
 
-After a death, a plane may move an empty edge from the dead reader to a reader at another site, or
-at this one. Messages are numbered: a new reader, which has had none of the earlier ones, continues
-from the first number that it gets. Messages to the dead count as taken.
+After a death, a plane may move an empty edge from the dead reader to a reader at any site. Messages
+are numbered. A new reader has had none of the earlier messages, so it continues from the first
+number that it gets. Messages to dead readers count as taken.
 
 Readers do not acknowledge registers (`hogshare.kernels.mail.register`). If a writer writes several
-values in quick succession, the newest is sent, once the one before is in the reader's register.
+values in quick succession, only the newest value is sent, once the value sent before is in the
+reader's register.
 
-Writers: `poll` and the channel's handlers write a sender's TAKEN, and a reader's slots, ARRIVED,
-POSTED and registers; `send` and `show` write those of local outgoing edges. The channel frees them.
+Writers: `poll` and the channel's handlers write TAKEN at the sender's site, and the slots, ARRIVED,
+POSTED and registers at the reader's site. For outgoing edges, `send` writes POSTED, and `show`
+writes the register. Freeing: the channel.
 """
 
 from __future__ import annotations
@@ -34,24 +36,26 @@ from hogshare.runtimes.mpi.channel import FIRST_KIND, NO_LINE, Channel
 from hogshare.system.interrupts import errstate
 
 MAIL, REGISTER, TAKEN = range(FIRST_KIND, FIRST_KIND + 3)
-FIRST_KIND_OF_RUN = TAKEN + 1  # kinds of messages that are no mail
+FIRST_KIND_OF_RUN = TAKEN + 1  # the first kind of messages that are not mail
 COUNTERS = [layout.M_POSTED, layout.M_ARRIVED, layout.M_TAKEN]
-HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's header that are sent
-N_OWN = 4  # words before them: edge, places, values without a place, bytes of a value
+HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # the fields of a slot's header that are sent
+N_OWN = 4  # fields before them: edge, number of places, values without a place, bytes of a value
 WORDS = N_OWN + HEAD.stop - HEAD.start
-FARTHEST_PLACE = 2**31  # that fits in four bytes
+FARTHEST_PLACE = 2**31  # the limit of places that fit in four bytes
 
 
 class MailTransport:
     """The edges of a mailbox that begin or end at this site.
 
     box : this site's own mailbox
-    ends : the sending and the reading site of each edge. An edge from a site to itself (whose
-        `Edge` is in one memory) is left out.
-    kind_of : a message's kind in the traffic, by its round, values with places, and without
+    ends : the sending and the reading site of each edge. An edge from a site to itself is left out,
+        because its `Edge` is in one memory.
+    kind_of : returns a message's kind in the traffic, from its round, its number of values with a
+        place, and its number of values without
     links : emulated links between sites, for each edge
     are_registers : whether messages are overwritten, and not acknowledged
-    reader : the current reading site of an edge, if it may move; then all edges are included
+    reader : returns the current reading site of an edge, if edges may move; `ends` then has all
+        edges
     """
 
     def __init__(
@@ -81,14 +85,15 @@ class MailTransport:
         capacity = box.places.shape[2]
         self._places_type = np.dtype("int32" if capacity < FARTHEST_PLACE else "int64")
         n = len(ends)
-        # messages sent, for registers POSTED at that time; a run may continue with a new channel
+        # number of messages sent; for registers, POSTED when they were sent. A run may continue
+        # with a new channel
         self._sent = box.counters[:, layout.M_POSTED].copy()
         self._acknowledged = box.counters[:, layout.M_TAKEN].copy()  # TAKEN as the sender knows it
-        self._rounds = np.zeros(n, np.int64)  # for registers: the round sent last
+        self._rounds = np.zeros(n, np.int64)  # for registers: the last sent round
         self._is_under_way = np.zeros(n, bool)  # for registers
         n_dense = box.values.shape[2] - capacity
         self._places, self._values = np.empty(capacity, np.int64), np.empty(n_dense)
-        self.is_over = False  # whether registers are sent no more
+        self.is_over = False  # if True, registers are no longer sent
         channel.on(MAIL, self._take_in)
         channel.on(REGISTER, self._write_register)
         channel.on(TAKEN, self._note_taken)
@@ -99,7 +104,7 @@ class MailTransport:
             edge_slots.send_next(box, edge)
             return
         counters = box.counters[edge]
-        # earlier messages have been read, at this site or at the edge's earlier reader
+        # earlier messages have been read, by this site's reader or by the edge's earlier reader
         counters[layout.M_ARRIVED] = counters[layout.M_POSTED]
         edge_slots.send_next(box, edge)
         edge_slots.deliver_next(box, edge)
@@ -128,7 +133,7 @@ class MailTransport:
 
     @property
     def has_sent_all(self) -> bool:
-        """Whether all local messages have been sent, or were overwritten."""
+        """Whether all local messages have been sent or overwritten."""
         posted = self.box.counters[self.outgoing, layout.M_POSTED]
         return bool((posted == self._sent[self.outgoing]).all())
 
@@ -176,7 +181,7 @@ class MailTransport:
         posted = int(edge_slots.counter_of(self.box, edge, layout.M_POSTED))
         found = register.read(self.box, edge, self._rounds[edge], self._places, self._values)
         state, round_, count, dense = (int(one) for one in found)
-        if state == register.NOTHING:  # sent before: it was written between a count and its read
+        if state == register.NOTHING:  # sent already, if written between a count's read and its own
             self._sent[edge] = posted
         if state != register.WHOLE:
             return False
@@ -199,7 +204,7 @@ class MailTransport:
         # values that are exact in float32, as planes round for float32 rows, are sent in four bytes
         with errstate(over="ignore"):
             short = [part.astype(np.float32) for part in values]
-        # compare bits: announced places in values are no numbers, and may read as tiny ones
+        # compare bits: places announced in values are not numbers; as floats they may be tiny
         same = (
             (one.astype(np.float64).view(np.int64) == part.view(np.int64)).all()
             for one, part in zip(short, values, strict=True)
@@ -232,7 +237,7 @@ class MailTransport:
         box = self.box
         if self._reader is not None:
             before = int(head[layout.H_NUMBER]) - 1
-            # earlier readers of a moved edge have read the messages before
+            # earlier readers of a moved edge have read the earlier messages
             if edge_slots.counter_of(box, edge, layout.M_ARRIVED) < before:
                 box.counters[edge, COUNTERS] = self._acknowledged[edge] = before
         slot = slot_of(box, int(edge_slots.counter_of(box, edge, layout.M_ARRIVED)) + 1)
@@ -243,7 +248,7 @@ class MailTransport:
         after_number = slice(layout.H_NUMBER + 1, HEAD.stop)
         box.heads[edge, slot, after_number] = head[after_number]
         box.heads[edge, slot, layout.H_FOOTER] = head[layout.H_ROUND]  # only this thread writes it
-        box.counters[edge, layout.M_POSTED] += 1  # before a death is reported, see `SiteNews`
+        box.counters[edge, layout.M_POSTED] += 1  # before a death is reported: see `SiteNews`
         edge_slots.deliver_next(box, edge)
 
     def _write_register(self, sender: int, content: np.ndarray) -> None:

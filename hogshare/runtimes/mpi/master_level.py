@@ -1,23 +1,24 @@
-"""A master at one site and workers at all: it receives their mail, and sends each site its model.
+"""A master at one site, and workers at all sites: they send it mail, and it sends sites its model.
 
     worker -> slot -> channel -> slot at the master -> the master's sum -> the next version
     version -> news: numbers new to a site -> channel -> the site's vector, under its seqlock
 
-The master is at the first rank, next to this rank's workers, in the thread that communicates with
-the other ranks. Each worker reads a snapshot from its site's vector, which is a version of the
-master's model. Ages, cut-offs and damping have the same meaning as in one memory; ages are larger
-by the messages under way.
+The master is at the first rank, in the thread that communicates with other ranks; this rank also
+has workers. Each worker reads a snapshot from its site's vector, which is a version of the master's
+model. Ages, cut-offs and damping have the same meaning as in one memory, but ages are larger by the
+number of messages under way.
 
 Reports of a worker follow its changes. A block counts when the master has taken its message
-(`count_posted`), and all workers' words come with a model that has the changes they count. The
-report that a worker has left the run is sent once all of its mail is taken.
+(`count_posted`). The workers' words come together with a model that has the changes which these
+words count. The report that a worker has left the run is sent once all of its mail is taken.
 
-At an epoch barrier, when all workers pause, the master sends its model to all sites, and all share
-one verdict.
+At an epoch barrier, when all workers pause, the master sends its model to all sites, and all sites
+share one verdict.
 
-Writers: this thread of each rank writes all data of this file; at the master's site the model and
-the sum, at other sites their vector (`hogshare.kernels.exchange.master_copies`). Workers read it.
-Order: the channel's; a site gets no news while earlier news are under way to it. `close` frees it.
+Writers: each rank's thread that communicates with other ranks writes all data of this file: at the
+master's site the model and the sum, at other sites their vector
+(`hogshare.kernels.exchange.master_copies`). Readers: the workers. Order: the channel's order; a
+site gets no news while earlier news are under way to it. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ NEWS, NEWS_TAKEN, REPORT = range(FIRST_KIND_OF_RUN, FIRST_KIND_OF_RUN + 3)
 # columns that the master writes in the rows of all workers
 COUNTS = (layout.T_PUSHES, layout.T_DROPPED, layout.T_APPLIED, layout.T_STALENESS)
 VERSIONS = [layout.VERSION, layout.APPLIED]
-HEAD = 4  # words of news before the workers' words: epoch_barriers, version, applied, places
+HEAD = 4  # fields of news before the workers' words: epoch_barriers, version, applied, places
 
 
 class MasterLevel(Level):
@@ -63,14 +64,14 @@ class MasterLevel(Level):
         links = [network.between(*one) if one[0] != one[1] else None for one in ends]
         self._mail = MailTransport(self.channel, session.mail.box, ends, links, lambda *_: "update")
         now = self._flat()
-        # for more values than these, a message of all values without places is shorter
+        # for more values, a message of all values without places is shorter
         self._places = np.empty(len(now) // 2, np.int64)
         self._values = np.empty(len(self._places))
         others = self.channel.others if self.is_master else []
         self._reported = {k: now.copy() for k in others}
         self._lines = {k: Line(network.between(MASTER, k)) for k in others}
         self._is_under_way = dict.fromkeys(others, False)
-        self._sent: dict[int, np.ndarray] = {}  # version and words last sent to a site
+        self._sent: dict[int, np.ndarray] = {}  # site -> version and words last sent to it
         self._known = {k: np.zeros(self.clocks.size_of(k), np.int64) for k in self._sites}
         self.channel.on(NEWS, self._take_news)
         self.channel.on(NEWS_TAKEN, self._note_taken)
@@ -97,7 +98,7 @@ class MasterLevel(Level):
             master_copies.take_news.compile(tuple(map(typeof, (*groups, *numbers))))
 
     def begin(self, is_heard: bool) -> None:
-        """Do nothing: all sites begin at one model."""
+        """Do nothing: all sites begin with the same model."""
 
     # -- while the workers work
 
@@ -121,7 +122,7 @@ class MasterLevel(Level):
     def _take_report(self, site: int, content: np.ndarray) -> None:
         """Take in another site's report of its workers."""
         words = content.view(np.int64)
-        if words[0] >= self.epoch_barriers:  # earlier reports: workers have paused since
+        if words[0] >= self.epoch_barriers:  # otherwise old: workers have paused since
             self._known[site] = words[1:]
             self.clocks.take_in(site, words[1:])
 
@@ -153,7 +154,7 @@ class MasterLevel(Level):
         end = begin + sum(map(self.clocks.size_of, self._sites))
         words = content[: 8 * end].view(np.int64)
         epoch_barriers, version, applied, count = words[:HEAD].tolist()
-        if epoch_barriers >= self.epoch_barriers:  # else older than the barrier's model
+        if epoch_barriers >= self.epoch_barriers:  # otherwise older than the barrier's model
             places = content[8 * end : 8 * (end + count)].view(np.int64)
             values = content[8 * (end + count) :].view(np.float64)
             counts = version, applied, words[HEAD:begin], session.local_workers.start
@@ -169,7 +170,7 @@ class MasterLevel(Level):
         if np.array_equal(seen, self._sent.get(MASTER, seen[:0])):
             return False
         if (states >= layout.DONE).any() and not self._is_taken():
-            return False  # the master would expect no more mail of them
+            return False  # otherwise the master would expect no more mail of them
         self.channel.post(MASTER, REPORT, [np.array([self.epoch_barriers]), words], "progress")
         self._sent[MASTER] = seen
         return True
@@ -208,7 +209,7 @@ class MasterLevel(Level):
         for known in self._known.values():
             expect_again(known, clock)
         self._sent.clear()
-        if not self.clocks.are_waited_for:  # otherwise barriers count them from the next limit on
+        if not self.clocks.are_waited_for:  # if not, barriers count them from the next limit on
             far = np.setdiff1d(np.arange(len(table)), session.local_workers)
             resting = far[table[far, layout.T_STATE] == layout.RESTING]
             for k in resting:
@@ -221,7 +222,7 @@ class MasterLevel(Level):
         self._announce_anew()
 
     def clear(self) -> None:
-        """Send no more news: all mail is taken, and no site would acknowledge news."""
+        """Stop sending news: all mail is taken, and no site would acknowledge news."""
         self.channel.work = lambda: False
 
     def _announce_anew(self) -> None:

@@ -1,9 +1,10 @@
-"""Heartbeats of ranks, in the arena of a run, which distinguish a halted rank from a working one.
+"""Heartbeats of ranks in the arena of a run: they distinguish a halted rank from a working rank.
 
-Writers: each rank writes its own word, from its calling thread, every few milliseconds of a run; 0
-means that it does other work, or has not started.
-Readers: all others, which end the run when a rank is silent too long; a plain load of an aligned
-word, without any ordering.
+Writers: each rank's calling thread writes the rank's own word every few milliseconds of a run. The
+value 0 means that the rank does other work, or has not started.
+Readers: all other ranks, which end the run when a rank is silent for too long. A read is a plain
+load of an aligned word, without any ordering.
+Freeing: the arena's owner.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 def shapes(n_ranks: int) -> Shapes:
-    """Return the array of heartbeats, in addition to the run's own arrays."""
+    """Return the shape and dtype of the array of heartbeats, by its name."""
     return {NAME: ((n_ranks * layout.WORD,), "int64")}
 
 
@@ -40,7 +41,7 @@ class Pulse:
     def beat(self) -> None:
         """Beat, and check the other ranks' heartbeats.
 
-        Raises RankFailed if a rank that has beaten once is silent for too long.
+        Raises RankFailed if a rank that has begun to beat is silent for too long.
         """
         now = time.monotonic()
         self._words[self._rank] += 1
@@ -55,5 +56,5 @@ class Pulse:
             )
 
     def pause(self) -> None:
-        """Announce that this rank stops beating for any time."""
+        """Announce that this rank will stop beating, for any length of time."""
         self._words[self._rank] = 0

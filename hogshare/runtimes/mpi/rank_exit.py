@@ -1,9 +1,10 @@
 """The end of a rank: it notifies the others, and an uncaught error ends the job.
 
-MPI waits for every rank when one ends. If other ranks wait for that rank's part in a call, all
-would wait for ever. A rank that ends therefore says goodbye, and ranks that need it raise. An
-uncaught error ends the job under any launcher: first its traceback is printed to standard error,
-and notified ranks get a moment to print theirs. If a rank is killed, the launcher ends the others.
+When a rank ends, MPI waits for all ranks. If other ranks wait for that rank's part in a call, all
+ranks would wait for ever. So a rank that ends says goodbye, and ranks that need it raise an error.
+An uncaught error ends the job under any launcher. First its traceback is printed to standard error,
+and the notified ranks get a moment to print their tracebacks. If a rank is killed, the launcher
+ends the other ranks.
 
 Writer: the main thread, when a talk is opened and when the interpreter ends.
 """
@@ -27,7 +28,7 @@ from hogshare.runtimes.mpi.talk import GOODBYE, Letter, Talk
 GRACE_SECONDS = 0.5  # for the others' tracebacks
 LEAVE_SECONDS = 2.0  # for a goodbye to be sent
 NAP_SECONDS = 0.005
-INTERRUPTED = 130  # a shell's exit status of a program that Ctrl-C has ended
+INTERRUPTED = 130  # a shell's exit status for a program that Ctrl-C has ended
 ENDED = "has ended"
 
 _talks: list[Talk] = []
@@ -49,12 +50,12 @@ def begin() -> None:
 
 
 def watch(talk: Talk) -> None:
-    """Make this process say goodbye on a talk when it ends."""
+    """Make this process say goodbye to the ranks of a talk when it ends."""
     _talks.append(talk)
 
 
 def know(processes: Iterable[int]) -> None:
-    """Note the processes of this machine's ranks, which an uncaught error ends."""
+    """Note the processes of this machine's ranks: an uncaught error ends them."""
     _processes.update(processes)
 
 
@@ -79,7 +80,7 @@ def _say_goodbye(how: str) -> None:
 
 
 def _at_exit() -> None:
-    """Say goodbye, and sleep until the others have: MPI would wait for them on a core."""
+    """Say goodbye, and sleep until all others have, because MPI would take a core to wait."""
     if os.getpid() != _process or not _talks:
         return
     _say_goodbye(ENDED)
@@ -117,11 +118,11 @@ def _end_by(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 def _leave(status: int) -> None:
     """End this process without MPI, which cannot end after a rank has died.
 
-    Open MPI's finalization waits for that rank, or frees memory that a failed collective call has
-    freed; and a launcher that tolerates dead ranks waits for ranks that an abort has ended.
+    Open MPI's finalization waits for the dead rank, or frees memory that a failed collective call
+    has already freed. A launcher that tolerates dead ranks waits for ranks that an abort has ended.
     """
     global _process
-    _process = 0  # this file has no more work at exit
+    _process = 0  # this file has no further work at exit
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):

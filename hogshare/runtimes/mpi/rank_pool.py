@@ -1,8 +1,9 @@
 """The exchange between all ranks of a communicator before and after a run.
 
-It uses MPI's nonblocking collective calls, because blocking ones wait on a core. A rank polls them,
-sleeps between polls, and stops waiting if another rank has failed. A run uses a `Channel` instead:
-a collective call that an aborted run leaves behind cannot be cancelled.
+The exchange uses MPI's nonblocking collective calls, because blocking calls take a core while they
+wait. A rank polls a call, sleeps between polls, and stops waiting if another rank has failed. A run
+uses a `Channel` instead, because a collective call that an aborted run leaves behind cannot be
+cancelled.
 
 Writer and reader: each rank's thread that communicates with the others.
 """
@@ -21,10 +22,11 @@ from hogshare.runtimes.mpi.channel import NAP_SECONDS, Living, Wait
 class RankPool:
     """The ranks of a communicator, one for each machine.
 
-    watch : called while this rank waits; raises if another one has failed
-    living : the exchange of ranks that continue without dead ones; None: they do not continue
-    lost : dead ranks that all survivors know; the same on all
-    rows, training : each rank's number of rows, and of rows to train on
+    watch : called while this rank waits; raises if another rank has failed
+    living : the exchange of ranks that continue without dead ranks; None: they do not continue
+    lost : dead ranks of which all survivors know; the same on all survivors
+    rows : each rank's number of rows
+    training : each rank's number of rows to train on
     """
 
     living: Living | None = None
@@ -36,10 +38,10 @@ class RankPool:
         self.me, self.size = comm.Get_rank(), comm.Get_size()
 
     def copy_of_comm(self, agree: Callable[[], Any] | None = None) -> Any:
-        """Return a communicator of the same ranks, with messages of its own.
+        """Return a communicator of the same ranks, with messages of its own (collective).
 
-        No rank begins before all have called this: a copy that only some ranks have begun would be
-        paired with the others' next copy, even in another call.
+        No rank begins the copy before all ranks have called this. Otherwise MPI would pair a copy
+        that only some ranks have begun with the others' next copy, even in another call.
 
         agree : callable, default=None
             Returns once all ranks have called it, or raises; None: use the communicator itself,
@@ -54,26 +56,26 @@ class RankPool:
         return copy
 
     def added(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the sum of all ranks' arrays, with the same bits on each.
+        """Return the sum of all ranks' arrays, with the same bits on each; all must call it.
 
-        numbers : float64, of one shape on all
+        numbers : float64 array, of the same shape on all ranks
         """
         parts = self.gathered(numbers)
         return np.asarray(parts.sum(axis=0))
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """Return all ranks' arrays, in order, on each."""
+        """Return all ranks' arrays, in the order of ranks; all ranks must call it."""
         own = np.ascontiguousarray(numbers, np.float64)
         found = np.empty((self.size, *own.shape))
         self._wait(self.comm.Iallgather(own, found))
         return found
 
     def of_first(self, make: Callable[[], np.ndarray], wait: Wait | None = None) -> np.ndarray:
-        """Return the first rank's two numbers on each rank."""
+        """Return the first rank's two numbers on each rank; all ranks must call it."""
         return np.asarray(self.gathered(make() if self.me == 0 else np.zeros(2))[0])
 
     def spread(self, content: bytes) -> bytes:
-        """Return the first rank's content on each rank."""
+        """Return the first rank's content on each rank; all ranks must call it."""
         size = int(self.gathered(np.array([len(content)]))[0, 0])
         buffer = np.zeros(size, np.uint8)
         if self.me == 0:
