@@ -1,4 +1,4 @@
-"""Links: how far machines or centres are from each other, on a virtual clock or emulated.
+"""Links: the latency and bandwidth between machines or centres, on a virtual clock or emulated.
 
 Examples
 --------

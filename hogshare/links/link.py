@@ -1,4 +1,4 @@
-"""A link, which says how long a message is under way, and a line: a link with queued messages."""
+"""`Link`: computes how long a message is under way. `Line`: a link that also queues messages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Link:
     Parameters
     ----------
     latency : float, default=0.0
-        Seconds, virtual ones with a `Simulator`, of an empty message. Infinity: no message ever
-        arrives.
+        Seconds for which an empty message is under way; virtual seconds with a `Simulator`.
+        Infinity: no message ever arrives.
     bandwidth : float, default=inf
         Bytes per second. 0: no message ever arrives.
     outages : sequence of (float, float), default=()
-        Begin and end, in seconds of the run, of times in which no byte departs. Messages that have
-        departed arrive; a message that is being sent continues after the outage.
+        Begin and end of each outage, in seconds of the run. No byte departs in an outage. Messages
+        that have departed still arrive; a message that is being sent continues after the outage.
 
     Examples
     --------
@@ -63,14 +63,14 @@ class Link:
         return self.latency + n_bytes / self.bandwidth
 
     def departs(self, at: float, n_bytes: float) -> float:
-        """Return when a message has departed that begins to depart at `at`, in seconds of the run.
+        """Return the time at which a message has departed if it begins to depart at `at`.
 
-        Outages delay it.
+        Both are in seconds of the run. Outages delay the message.
         """
         if not self.delivers:
             return math.inf
         end = at + n_bytes / self.bandwidth
-        # outages are sorted: the end that one delays may reach the next
+        # outages are sorted: an end that is delayed by one outage may reach the next one
         for down, up in self.outages:
             if up > at and down < end:
                 end += up - max(down, at)
@@ -78,7 +78,7 @@ class Link:
 
 
 def _in_order(outages: Any) -> tuple[tuple[float, float], ...]:
-    """Return the outages, sorted by their begin.
+    """Return the outages, sorted by their beginnings.
 
     Raises
     ------
@@ -104,15 +104,15 @@ class Line:
     A token bucket and a delay line: a message departs after all earlier messages, at the link's
     bandwidth, and arrives a latency later.
 
-    In real time the sender adds to the message the seconds for which it is still under way, and the
-    receiver defers it for this time: seconds and not a moment, because two machines have two
-    clocks. The time of the real link is thus added to the described one.
+    In real time, the sender writes into the message for how many more seconds it is under way, and
+    the receiver defers it for this time. A duration is sent, not a moment, because two machines
+    have two clocks. The time of the real link is thus added to the time of the emulated link.
 
     Parameters
     ----------
     link : Link
     clock : callable
-        Returns the seconds of a monotonic clock. The link's seconds of the run begin now.
+        Function that returns the seconds of a monotonic clock. The link's time begins at 0 now.
 
     Examples
     --------
@@ -132,6 +132,6 @@ class Line:
         if not self.link.delivers:
             return float("inf")
         now = self._clock() - self._began
-        # messages are queued: this one begins to depart after the last has departed
+        # messages are queued: this message begins to depart after the last one has departed
         self._free = self.link.departs(max(now, self._free), n_bytes)
         return self._free - now + self.link.latency

@@ -1,8 +1,9 @@
 """Links between data centres: presets, a matrix, a file.
 
-The paper on Gaia measured eleven regions of a cloud: the bandwidth between them is 15 times less
-than inside one on average, and 60 times between the worst pair (Hsieh et al. 2017, section 2).
-These factors are the paper's; the circle of regions and the latencies of 10 to 300 ms are ours.
+The paper on Gaia measured eleven regions of a cloud (Hsieh et al. 2017, section 2). The bandwidth
+between two regions is 15 times less than the bandwidth inside a region on average, and 60 times
+less for the worst pair. These factors are the paper's; the circle of regions and the latencies of
+10 to 300 ms are ours.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from hogshare.links.link import Link
 from hogshare.system.messages import nearest
 
 LAN = Link(latency=5e-4, bandwidth=125e6)  # 1 Gbit/s
-MEAN, WORST = 15.0, 60.0  # times less than the LAN
-NEAREST = 6.84  # of neighbours on the circle, chosen for a mean of 15 with eleven regions
-SHORTEST, LONGEST = 0.01, 0.3  # seconds
-FAR = 0.05  # seconds of "wan" and "slowest"
+MEAN, WORST = 15.0, 60.0  # factors by which the bandwidth is less than the LAN's
+NEAREST = 6.84  # the factor for neighbours on the circle: with eleven regions the mean is 15
+SHORTEST, LONGEST = 0.01, 0.3  # latencies in seconds
+FAR = 0.05  # latency of "wan" and "slowest" in seconds
 PRESETS = ("lan", "wan", "slowest", "regions")
 SLOWER = re.compile(r"(?P<times>\d+(\.\d+)?)x:(?P<ms>\d+(\.\d+)?)ms")
 
@@ -35,15 +36,17 @@ def preset(name: str, n_centres: int) -> Links:
     Parameters
     ----------
     name : {"lan", "wan", "slowest", "regions"} or str
-        "lan": as inside a centre. "wan": 15 times slower, with 50 ms. "slowest": 60 times slower.
-        "regions": by the distance on a circle, 7 to 60 times slower. Or a factor and a latency,
-        such as "15x:100ms".
+        "lan": the link inside a centre. "wan": 15 times slower, with a latency of 50 ms.
+        "slowest": 60 times slower, with a latency of 50 ms. "regions": 7 to 60 times slower,
+        depending on the distance on a circle. Other names are a factor and a latency, such as
+        "15x:100ms".
     n_centres : int
+        Number of centres.
 
     Returns
     -------
     list of list of Link
-        Entry [i][j] from i to j.
+        Entry [i][j] is the link from centre i to centre j.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def preset(name: str, n_centres: int) -> Links:
 
 
 def _alike(name: str) -> Link | None:
-    """Return the link of a name that means one link between all centres; None for "regions".
+    """Return the link that `name` gives every pair of centres; None for "regions".
 
     Raises
     ------
@@ -94,7 +97,7 @@ def _alike(name: str) -> Link | None:
 
 
 def is_preset(name: str) -> bool:
-    """Whether a name is a preset's, and not a file's."""
+    """Whether a name is the name of a preset, not of a file."""
     return name in PRESETS or SLOWER.fullmatch(name) is not None
 
 
@@ -111,7 +114,7 @@ def matrix(latency: Any, bandwidth: Any) -> Links:
     Raises
     ------
     ValueError
-        If the shapes are not square and equal, or an entry makes no valid link.
+        If the shapes are not square and equal, or if an entry is not valid for a link.
     """
     both = {}
     for name, given in (("latency", latency), ("bandwidth", bandwidth)):
@@ -143,7 +146,7 @@ def read(path: str | Path) -> Links:
     OSError
         If the file cannot be read.
     ValueError
-        If its content is different.
+        If the file does not contain such matrices.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -158,7 +161,9 @@ def read(path: str | Path) -> Links:
 
 
 def between(links: str | Links, n_centres: int) -> Links:
-    """Return the links between `n_centres` centres, from the result of `settled`.
+    """Return the links between `n_centres` centres.
+
+    links : a result of `settled`
 
     Raises
     ------
@@ -175,7 +180,9 @@ def between(links: str | Links, n_centres: int) -> Links:
 
 
 def settled(links: Any) -> str | Links:
-    """Return a preset's name, or a matrix, read from a file if needed; before centres are counted.
+    """Return the name of a preset, or a matrix of links, which is read from a file if needed.
+
+    The number of centres need not be known yet.
 
     Raises
     ------

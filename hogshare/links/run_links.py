@@ -1,4 +1,4 @@
-"""Links of a run on a virtual clock, between workers and the model; bytes of their messages."""
+"""Links of a run on a virtual clock, between workers and the model, and sizes of their messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.system.lazy_attribute import once
 from hogshare.system.ranges import is_number, of_run
 
-CONTROL_BYTES = 16  # a worker and its clock
+CONTROL_BYTES = 16  # bytes of a worker's number and its clock
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Network:
     link : Link, default=Link()
         The default link: no latency, and unlimited bandwidth.
     classes : mapping of str to (Link, sequence of int), default={}
-        Workers with another link in both directions, by the name of their class.
+        For each class of workers, by its name: its link in both directions, and its workers.
     edges : mapping of (int, int) to Link, default={}
-        Single directions, ``(from, to)``, between two workers, or with
-        `hogshare.simulation.MODEL` as one end. They take precedence over classes. Between two
-        workers the sender's class takes precedence.
+        Links of single directions ``(from, to)``, between two workers, or between a worker and
+        `hogshare.simulation.MODEL`. They take precedence over classes. Between two workers of
+        different classes, the sender's class decides.
     ceiling : float, default=inf
-        Bytes per virtual second that the model's end sends and receives in all; messages beyond it
-        are queued.
+        Bytes per virtual second that the model's end sends and receives together; messages that
+        exceed it are queued.
 
     Examples
     --------
@@ -75,15 +75,15 @@ class Network:
         return {int(k): link for link, members in self.classes.values() for k in members}
 
     def up(self, worker: int) -> Link:
-        """Return the link for a worker's updates to the model."""
+        """Return the link from a worker to the model, for the worker's updates."""
         return self.edges.get((worker, MODEL)) or self._of_class.get(worker, self.link)
 
     def down(self, worker: int) -> Link:
-        """Return the link for the model to a worker."""
+        """Return the link from the model to a worker."""
         return self.edges.get((MODEL, worker)) or self._of_class.get(worker, self.link)
 
     def between(self, sender: int, to: int) -> Link:
-        """Return the link for a worker's messages to another."""
+        """Return the link for messages from worker `sender` to worker `to`."""
         classes = self._of_class
         return self.edges.get((sender, to)) or classes.get(sender, classes.get(to, self.link))
 

@@ -1,8 +1,9 @@
-"""Messages and bytes of a run by kind, and by edge within a kind: one format for all senders.
+"""Number of messages and bytes of a run by kind, and by edge: the same format for all senders.
 
     {"update": {"messages": 3, "bytes": 96, "edges": {"0 to 1": {"messages": 3, "bytes": 96}}}}
 
-An edge joins two workers, centres or ranks, which are numbers, or one of them and the model's end.
+An edge joins two workers, centres or ranks, or one of them and the model. Workers, centres and
+ranks are numbers.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-MODEL = -1  # the model's end of a link; workers' ends are numbers from 0
-MODEL_NAME, OTHERS = "model", "others"  # names of ends: the model's, and several at once
+MODEL = -1  # the model as an end of a link; workers are numbers from 0
+MODEL_NAME, OTHERS = "model", "others"  # names of ends: the model, and several ends together
 MESSAGES, BYTES = range(2)
 
 End = int | str
-Counted = dict[str, dict[str, Any]]  # in the format that this file's head shows
+Counted = dict[str, dict[str, Any]]  # the format in the docstring of this file
 
 
 class Traffic:
-    """Messages and bytes of a run so far.
+    """Counter of the messages and bytes of a run so far.
 
-    kinds : kinds that are reported even without messages
+    kinds : kinds of messages that are reported even without messages
     """
 
     def __init__(self, kinds: Iterable[str] = ()) -> None:
@@ -31,14 +32,14 @@ class Traffic:
         self._edges: dict[tuple[str, End, End], list[int]] = {}
 
     def add(self, kind: str, sender: End, to: End, n_bytes: int, count: int = 1) -> None:
-        """Count `count` messages, of `n_bytes` bytes in all."""
+        """Count `count` messages of `n_bytes` bytes together."""
         if count:
             counted = self._edges.setdefault((kind, sender, to), [0, 0])
             counted[MESSAGES] += count
             counted[BYTES] += n_bytes
 
     def as_dict(self) -> Counted:
-        """Return each kind's ``messages`` and ``bytes``, and the same by ``edges``, for the report.
+        """Return the number of ``messages`` and ``bytes`` of each kind, and of its ``edges``.
 
         Examples
         --------
@@ -55,9 +56,9 @@ class Traffic:
 
 
 def by_edge(kinds: Sequence[str], edges: Sequence[tuple[int, int]], sent: np.ndarray) -> Counted:
-    """Return the messages and bytes of an array of counts, with all kinds and edges.
+    """Convert an array of counts to the common format, with all kinds and edges.
 
-    sent : int64 array of shape (n_edges, n_kinds, 2), along each edge messages and bytes by kind
+    sent : int64 array of shape (n_edges, n_kinds, 2): messages and bytes of each edge and kind
     """
     found: Counted = {kind: _nothing() for kind in kinds}
     for (sender, to), counts in zip(edges, sent.tolist(), strict=True):
@@ -67,7 +68,7 @@ def by_edge(kinds: Sequence[str], edges: Sequence[tuple[int, int]], sent: np.nda
 
 
 def total(found: Iterable[Mapping[str, Mapping[str, Any]] | None]) -> Counted:
-    """Return the sum of several senders' counts, each of its own messages.
+    """Return the sum of several senders' counts; each sender counts its own messages.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The grid plane: one vector, in which no two workers write the same numbers at the same time."""
+"""The grid plane: one vector; two workers never write the same numbers at the same time."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from hogshare.planes.protocol import Plane
 
 @dataclass(frozen=True)
 class Grid(Plane):
-    """One vector in shared memory, whose numbers no two workers write at the same time.
+    """One vector in shared memory; two workers never write the same numbers at the same time.
 
     For problems whose rows belong to cells, such as ratings (`hogshare.problems.factorisation`):
     users and items are split into groups, and a cell contains the ratings of one group of users for
-    one group of items. A block is a cell. A worker begins a cell when all earlier cells with its
-    users or its items are done, and an epoch when the epoch before is done. Each number thus gets
-    the same steps in the same order from any worker: the model's bits depend on the seed, and not
-    on the number of workers or the runtime.
+    one group of items. A block is a cell. A worker begins a cell when all earlier cells with the
+    same users or the same items are done. It begins an epoch when the previous epoch is done. Each
+    number thus gets the same steps in the same order, whichever workers take them: the model's bits
+    depend on the seed, not on the number of workers or the runtime.
 
-    An epoch visits the cells, and the ratings of each cell, in the problem's order; shuffled, each
-    begins at a drawn one. Workers share one memory.
+    An epoch visits the cells, and the ratings of each cell, in the problem's order. If rows are
+    shuffled, this order begins at a random cell, and in each cell at a random rating. Workers share
+    one memory.
 
     Notes
     -----
-    The blocks are those of FPSGD (Zhuang, Chin, Juan and Lin 2013) and the strata of DSGD (Gemulla,
-    Nijkamp, Haas and Sismanis 2011). FPSGD's scheduler draws any free block; `Grid` has a
+    The cells are the blocks of FPSGD (Zhuang, Chin, Juan and Lin 2013), and form the strata of DSGD
+    (Gemulla, Nijkamp, Haas and Sismanis 2011). FPSGD's scheduler draws any free block. `Grid` has a
     fixed order, which makes a fit repeatable.
 
     Examples
@@ -50,7 +51,7 @@ class Grid(Plane):
         return True
 
     def mode(self, n_workers: int) -> int:
-        """Return the plane's code in a run's plan: all workers write one vector."""
+        """Return the plane's code in a run's plan, as for one vector that all workers write."""
         return epoch_schedule.LOCK_FREE
 
     def numbers(self) -> dict[str, Any]:

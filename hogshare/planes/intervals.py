@@ -1,4 +1,4 @@
-"""Rows between two exchanges of workers with homes, as whole blocks: `every` of the planes."""
+"""The parameter `every` of planes with homes: rows between two exchanges, in whole blocks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from __future__ import annotations
 def check(every: str | int, block_rows: int, own_rows: int) -> None:
     """Refuse an interval that is not a whole number of blocks.
 
-    every : rows between two exchanges of a worker
-    block_rows : rows of a block
-    own_rows : rows that a worker visits in an epoch, the longest interval
+    every : number of rows between two exchanges of a worker
+    block_rows : number of rows of a block
+    own_rows : number of rows that a worker visits in an epoch: the longest interval
     """
     if isinstance(every, str) or every >= own_rows or every % block_rows == 0:
         return
@@ -20,9 +20,9 @@ def check(every: str | int, block_rows: int, own_rows: int) -> None:
 
 
 def blocks_of(every: str | int, block_rows: int, in_epoch: int) -> int:
-    """Return the blocks of a worker between two exchanges.
+    """Return the number of blocks of a worker between two exchanges.
 
-    in_epoch : blocks of a worker in an epoch; 0: unknown, because blocks are claimed
+    in_epoch : number of blocks of a worker in an epoch; 0: unknown, because blocks are claimed
     """
     found = 1 if isinstance(every, str) else max(1, round(every / block_rows))
     return min(found, in_epoch) if in_epoch else found

@@ -15,7 +15,7 @@ FOLDS = {
     "mean": epoch_schedule.MEAN,
 }
 SUMMED_ROWS = 64  # default rows of a message with fold="sum"
-# least values of a block's rows per coordinate for steps on a whole copy
+# steps are taken on a whole copy if a block's rows have at least this many values per coordinate
 COPIED_VALUES = 0.25
 
 
@@ -24,27 +24,29 @@ class Master(Plane):
     """A master that sums workers' changes and updates the model version by version.
 
     Workers compute from a snapshot, an exact earlier state of the model, and post their changes to
-    the master. The master is a process, a thread, or with one worker a step of the worker's loop; a
-    worker that has posted does the master's work if no other worker does it. With
-    ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot. Without
+    the master. The master is a process or a thread; with one worker it is a step of the worker's
+    loop. A worker that has posted does the master's work if no other worker does it. With
+    ``SGD(batch=B)``, a message is the step of one mini-batch of B rows from one snapshot. Without
     `batch`, and with ``batch=1`` for a linear problem, a message is the change of a block of rows:
-    rows of a linear problem take their steps in order on a copy of the snapshot.
+    steps are taken row by row on a copy of the snapshot for a linear problem.
 
     Parameters
     ----------
     gradients : int, default=1
-        M: messages in an update, from any workers. They are summed, not averaged.
+        Number of messages in an update (M in the paper), from any workers. They are summed, not
+        averaged.
     cutoff : int or None, default=None
-        Drop messages whose snapshot is older than this number of versions. None: none is dropped.
+        Drop messages whose snapshot is older than this number of versions. None: drop no messages.
     damped : bool, default=False
-        Multiply a message by ``1 / (1 + age)``, with the versions since its snapshot as its age, to
-        limit the effect of old messages.
+        Multiply a message by ``1 / (1 + age)``, where the age is the number of versions since its
+        snapshot. This limits the effect of old messages.
     fold : {"weighted", "sum", "mean"}, default="weighted"
-        The factor of workers' changes. "weighted": a factor for each coordinate, by how far the
-        block has moved it and how many messages begin at about the same snapshot, as in an exchange
-        of `Shared`. Messages may have thousands of rows, and do by default. If the problem has no
-        curvature, and for messages of one step, this is "sum". "sum": no factor, as published; by
-        default a message has 64 rows. "mean": one over the number of those messages.
+        The factor of workers' changes. "weighted": each coordinate has a factor that depends on how
+        far the block has moved it and on how many messages begin at about the same snapshot, as in
+        an exchange of `Shared`. Messages may have thousands of rows, and have them by default. If
+        the problem has no curvature, and for messages of one step, "weighted" is the same as "sum".
+        "sum": changes have no factor, as published; by default a message has 64 rows. "mean": the
+        factor is one over the number of messages that begin at about the same snapshot.
 
     Notes
     -----
@@ -76,7 +78,7 @@ class Master(Plane):
 
     has_homes: ClassVar[bool] = False
     has_master: ClassVar[bool] = True
-    queue = 2  # one is read while the next is computed
+    queue = 2  # the master reads one message while the worker computes the next one
 
     def mode(self, n_workers: int) -> int:
         """Return the plane's code in a run's plan."""
@@ -98,7 +100,7 @@ class Master(Plane):
 
     @property
     def weighs(self) -> bool:
-        """Whether changes are weighted by coordinates' curvature, which the run then stores."""
+        """Whether changes are weighted by the coordinates' curvature; the run then stores it."""
         return self.fold == "weighted"
 
     def rows_of_block(
@@ -110,8 +112,9 @@ class Master(Plane):
     def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:
         """Whether a worker takes rows' steps on a whole copy of its snapshot, with a scale for l2.
 
-        Otherwise it reads and sends only the coordinates of a block's rows, with their penalties.
-        Mini-batches, computed at the snapshot itself, and ``fold="sum"``, as in the paper, do so.
+        If it does not, it reads and sends only the coordinates of a block's rows, with their
+        penalties. This is the case for mini-batches, which are computed at the snapshot itself, and
+        for ``fold="sum"``, as in the paper.
         """
         if self.fold == "sum" or batch > 1 or not problem.has_rows:
             return False

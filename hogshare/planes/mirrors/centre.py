@@ -1,27 +1,29 @@
 """One worker's part in its centre: add its change to the mirror, exchange with other centres.
 
     fold    add the worker's weighted change to the centre's mirror and to each edge's residual; if
-            all workers of a centre write one vector directly, add the vector's change
-    take    add other centres' changes to the mirror, and to the residuals of the edges that
-            forward them only
-    tick    after all of the centre's workers have passed a clock, send the changes that pass the
-            filter along each edge, with the clock; changes beyond an edge's capacity stay residuals
-    wait    until the slowest centre is near enough, and no parameter read next is blocked
+            all workers of a centre write one vector directly, add the change of this vector
+    take    add other centres' changes to the mirror, and to the residuals of those edges that
+            forward the changes
+    tick    when all workers of the centre have passed a clock, send along each edge the changes
+            that pass the filter, with the clock; changes that exceed an edge's capacity stay in
+            its residual
+    wait    until the slowest centre is near enough, and the next block reads no blocked parameter
 
-Any worker of the centre does all of it under the centre's lock, in
-`hogshare.kernels.exchange.centre_exchange`. This file waits, calls the user's functions, and hands
-messages to a transport, which kernels cannot do. An edge between two centres thus has one writer
-and one reader at a time.
+Any worker of the centre does all of this in `hogshare.kernels.exchange.centre_exchange`, while it
+has the centre's lock. An edge between two centres thus has one writer and one reader at a time.
+This file does what kernels cannot do: it waits, calls the user's functions, and hands messages to a
+transport.
 
-Writers: the worker that has the centre's lock writes the centre's rows of `mirror`, `total`,
-`staged`, `chosen` and `journal`, its clock, `residual`, `open`, `announced`, `notified`, `wanted`,
-`ease` and `sent` of outgoing edges, and `got`, `blocked` and `heard` of incoming ones. A worker
-writes its own rows of `base`, `rounds`, `waits` and `holds`, and of `outer` while it has the lock.
-Readers are the writers; waiting workers also read the clocks. The session's owner frees the arrays.
+Writers: the worker that has the centre's lock writes (1) the centre's rows of `mirror`, `total`,
+`staged`, `chosen` and `journal`, and its clock, (2) `residual`, `open`, `announced`, `notified`,
+`wanted`, `ease` and `sent` of outgoing edges, and (3) `got`, `blocked` and `heard` of incoming
+edges. A worker writes its own rows of `base`, `rounds`, `waits` and `holds`, and, while it has the
+lock, its row of `outer`. Readers: the writers; waiting workers also read the clocks. Freeing: the
+session's owner frees the arrays.
 
-A worker that wants the lock finds a dead owner, and completes the owner's work from the journal
-(`hogshare.kernels.exchange.centre_edges`). A block is lost if its change is not in the mirror, as
-with every plane.
+If the owner of the lock has died, the next worker that wants the lock completes the owner's work
+from the journal (`hogshare.kernels.exchange.centre_edges`). As with every plane, a dead worker's
+block is lost if its change is not in the mirror yet.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import RegisterEdge
 
-START_SECONDS = 5.0  # that the first workers wait for the others of their centre
-DUE_SLACK = 1e-4  # seconds after which a due message is surely seen
-NO_BOUND = 1 << 40  # clocks
+START_SECONDS = 5.0  # how long the first workers wait for the other workers of their centre
+DUE_SLACK = 1e-4  # seconds after its due time at which a message is surely visible
+NO_BOUND = 1 << 40  # clock difference that no centre reaches
 FOLDS = {
     "sum": centre_edges.SUM,
     "weighted": centre_edges.WEIGHTED,
@@ -55,15 +57,16 @@ FOLDS = {
 class CentreSettings(NamedTuple):
     """A plane's settings for one worker.
 
-    groups : int64 [n_workers], the centre of each worker, or its part of one
+    groups : int64 [n_workers]: the centre of each worker, or its part of a centre
     centre_of : the centre of each part
     overlay : sending and reading centre of each mailbox, and the edges that forward its messages
     fold : `centre_edges.SUM`, `WEIGHTED`, `MEAN` or `MOMENTUM`
-    per : blocks of a worker in a clock
-    filter : which changes are sent
-    clock_difference : clocks by which a centre may be ahead of the slowest
-    delay : seconds an edge may lack capacity before its reader must wait for the announced values
-    queue : messages of an edge that may be under way; the last place is for announcements
+    per : number of blocks of a worker in a clock
+    filter : the filter that selects the changes to send
+    clock_difference : number of clocks by which a centre may be ahead of the slowest one
+    delay : seconds for which an edge may lack capacity before its reader must wait for the
+        announced values
+    queue : number of messages of an edge that may be under way; the last place is for announcements
     ends_with : centres whose death ends the run
     """
 
@@ -107,7 +110,7 @@ def map_of(settings: CentreSettings, centre: int) -> centre_exchange.Map:
 
 
 class Centre:
-    """Worker `me`'s part."""
+    """Worker `me`'s part in the exchanges of its centre."""
 
     def __init__(self, home: Any, settings: CentreSettings) -> None:
         self.home, self.s, self.arrays, self.me = home, settings, home.arrays, home.me
@@ -151,7 +154,8 @@ class Centre:
     def after_block(self) -> Generator[Until, bool, None]:
         """Fold, exchange, wait, and continue from the mirror."""
         if not self.has_begun:
-            # work done while others start belongs to no clock: all of it would be sent at once
+            # wait for the others to start: work that is done before belongs to no clock, and all of
+            # it would be sent at once
             yield Until(self._all_have_started, START_SECONDS)
             self.has_begun = True
         self.at[centre_exchange.A_PHASE], self.at[centre_exchange.A_WHY] = (
@@ -169,7 +173,7 @@ class Centre:
                 raise
 
     def _go(self) -> int:
-        """Continue as far as kernels can; return what they need."""
+        """Continue as far as kernels can; return the task that they cannot do."""
         if self.s.ends_with:
             self._end_with_a_centre()
         home = self.home
@@ -223,7 +227,7 @@ class Centre:
         return bool((table.in_run | table.gone)[mates].all())
 
     def has_news(self) -> bool:
-        """Whether another pass may make progress."""
+        """Whether another pass of the kernels may make progress."""
         home = self.home
         where = self.book, self.map, self.terms, home.box, home.progress
         return bool(centre_exchange.has_news(*where, self.me, self.at, home.opened))

@@ -1,10 +1,11 @@
-"""Edges between centres, and what hubs forward: each change reaches each centre once.
+"""Edges between centres, and the edges that hubs forward to: each change reaches each centre once.
 
-In a complete graph, no centre forwards. Otherwise centres form groups in which all send to all. A
-centre in several groups, a hub, forwards the messages of one group to the others (the overlay of
-Gaia, section 4.4). Groups that share hubs must not form a cycle, or a change would arrive twice. A
-graph with such a cycle is replaced by a tree of its edges, with the fewest hops from its middle;
-each edge of the tree is a group.
+In a complete graph, no centre forwards messages. In other graphs, centres form groups; within a
+group, every centre sends to every other. A centre in several groups is a hub: it forwards the
+messages of one group to the other groups (the overlay of Gaia, section 4.4). Groups that share hubs
+must not form a cycle, or a change would arrive twice. A graph with such a cycle is replaced by a
+tree of its edges: a breadth-first tree from its middle centre, so paths from there have the fewest
+edges. Each edge of the tree is a group.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from scipy.sparse import csgraph, csr_array
 class CentreOverlay(NamedTuple):
     """Edges between centres, sorted by sender, and the edges that forward their messages.
 
-    edges : (from, to)
+    edges : pairs (from, to) of centres
     passes_on : for each edge, the edges of its reader that forward its messages
     """
 
@@ -89,7 +90,7 @@ def _tree(linked: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _blocks(linked: np.ndarray) -> list[list[int]]:
-    """Return a connected graph's blocks: parts that stay connected without any one centre."""
+    """Return a connected graph's blocks: parts that stay connected if any one centre is removed."""
     n = len(linked)
     if n == 1:
         return []

@@ -1,9 +1,9 @@
 """The default number of rows in a clock.
 
-Weighted changes may cover thousands of rows (docs/exchange.md). A clock is long enough for a cheap
-exchange, and over links for its bytes and latency, with at least four clocks in an epoch, or two
-for rows like text. Plain sums overshoot with long clocks: the curvature and the steps at the run's
-end limit them.
+Weighted changes may cover thousands of rows (docs/exchange.md). A clock is long enough for its
+exchange to be cheap; over links, it is also long enough for the bytes and the latency. An epoch has
+at least four clocks, or two clocks for rows like text. Plain sums overshoot if clocks are long, so
+the curvature and the size of the steps at the run's end limit their clocks.
 """
 
 from __future__ import annotations
@@ -22,34 +22,36 @@ if TYPE_CHECKING:
     from hogshare.problems.gradient import GradientProblem
     from hogshare.problems.protocol import RowProblem
 
-CLOCK_NS, NUMBER_NS = 100_000.0, 6.0  # of a clock, and of each number of the model and of messages
-EASY_SHARE = 10.0  # rows' time between two clocks, in times of a clock's exchange
-LINK_SHARE = 1.5  # the same, in the time that a link needs for a clock's bytes
+CLOCK_NS, NUMBER_NS = 100_000.0, 6.0  # time of a clock, and of a number of the model or a message
+EASY_SHARE = 10.0  # the rows between two clocks take this many times as long as an exchange
+LINK_SHARE = 1.5  # and this many times as long as a link needs for a clock's bytes
 CLOCKS_UNDER_WAY = 4  # clocks that begin before a clock's last byte arrives, if rows allow
-FEWEST_OF_GRADIENTS, WAITS = 2, 4.0  # clocks in an epoch; a clock's seconds, in a wait's
+# fewest clocks in an epoch of steps by a gradient; a clock's time, in multiples of a wait
+FEWEST_OF_GRADIENTS, WAITS = 2, 4.0
 
 SAMPLE_ROWS = 512
 ITERATIONS = 15  # of the power method, which finds the largest eigenvalue to some per cent
 WAY = 4.0  # distances to the optimum that a clock of all other centres may move in one direction
-FEWEST_CLOCKS = 4  # in an epoch
-FEWEST_OF_RARE, RARE = 2, 0.01  # clocks, for rows with at most this share of the features
-FEWEST_ROWS = 4  # with fewer, a clock is more work than its rows, and no objective is better
+FEWEST_CLOCKS = 4  # fewest clocks in an epoch
+FEWEST_OF_RARE, RARE = 2, 0.01  # the same for rows with at most this share of the features
+FEWEST_ROWS = 4  # with fewer rows, a clock costs more than its rows, and no objective improves
 
 
 def clock_rows(
     problem: RowProblem, late_step: float, n_rows: int, n_workers: int, n_centres: int
 ) -> int:
-    """Return the rows of a worker between two clocks, for changes that are summed.
+    """Return the number of rows of a worker between two clocks, for changes that are summed.
 
     Along the direction of largest curvature, a row moves a distant model by a share ``eta * h *
-    lambda`` of its distance to the optimum: the step, the loss's curvature, and the largest
-    eigenvalue of the mean of ``x x^T``. In a clock each worker moves by that share times its rows,
-    and the changes of all centres are summed. The rows are limited: the other centres' workers
-    move by four times the distance at most, with steps as small as at the run's end. The result is
-    at least `FEWEST_ROWS`. The factor is by experiment (`docs/mirrors.md`).
+    lambda`` of its distance to the optimum, where eta is the step size, h the loss's curvature, and
+    lambda the largest eigenvalue of the mean of ``x x^T``. In a clock, each worker moves the model
+    by this share times its number of rows, and the changes of all centres are summed. The number of
+    rows is chosen so that, with steps as small as at the run's end, the workers of the other
+    centres together move the model by at most four times its distance. It is at least
+    `FEWEST_ROWS`. The factor of four was found by experiment (`docs/mirrors.md`).
 
     late_step : step size at the end of the run
-    n_rows : rows that are trained on
+    n_rows : number of rows that are trained on
     """
     longest = max(1, n_rows // (n_workers * FEWEST_CLOCKS))
     per_row = late_step * problem.sharpness * largest_eigenvalue(problem)
@@ -61,10 +63,10 @@ def clock_rows(
 def weighted_rows(
     problem: RowProblem, n_rows: int, n_workers: int, degree: int, links: Sequence[Link] | None
 ) -> int:
-    """Return the rows of a worker between two clocks, for weighted changes.
+    """Return the number of rows of a worker between two clocks, for weighted changes.
 
     degree : the largest number of edges that leave a centre
-    links : of all edges; None: no link is slow
+    links : the links of all edges; None: no link is slow
     """
     is_rare = problem.nnz < RARE * problem.n_rows * problem.n_features
     fewest = FEWEST_OF_RARE if is_rare else FEWEST_CLOCKS
@@ -82,9 +84,10 @@ def weighted_rows(
 
 
 def rows_over(problem: GradientProblem, n_rows: int, n_workers: int, links: Sequence[Link]) -> int:
-    """Return the rows of a worker between two clocks over links, for steps by a gradient.
+    """Return the number of rows of a worker between two clocks over links, for gradient steps.
 
-    They take four times as long as a whole message is under way, and are at most half an epoch's.
+    These rows take four times as long as a whole message is under way, but are at most half of the
+    worker's rows of an epoch.
     """
     size = mail_bytes(0, problem.n_params, problem.dtype.itemsize)
     under_way = max(link.latency + size / link.bandwidth for link in links)
@@ -93,7 +96,10 @@ def rows_over(problem: GradientProblem, n_rows: int, n_workers: int, links: Sequ
 
 
 def largest_eigenvalue(problem: RowProblem) -> float:
-    """Return that of the mean of ``x x^T``, from some rows, with the intercept as a feature."""
+    """Return the largest eigenvalue of the mean of ``x x^T`` over some of the rows.
+
+    The intercept counts as a feature.
+    """
     rows, n = problem.rows, problem.n_rows
     some = np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64)
     if rows.width:

@@ -17,7 +17,7 @@ CAUSES = ("clock", "values", "lock", "room")
 
 
 def course_of(spans: np.ndarray) -> dict[str, np.ndarray]:
-    """Return `Exchanges.course`, from the counts of all centres by span: [SPANS, 4]."""
+    """Return `Exchanges.course`, from the counts of all centres by span, of shape (SPANS, 4)."""
     used = spans[:, C_DENSE] > 0
     passed, changed, sent, dense = spans[used].T
     first = np.ceil(2.0 ** (np.flatnonzero(used) / SPANS_OF_DOUBLE)).astype(np.int64)
@@ -37,29 +37,30 @@ class Exchanges:
         Sending and reading centre of each edge. An edge from a centre to itself stands for all
         messages between the sites of its workers.
     clocks : int64 array of shape (n_centres,)
-        Clocks that each centre has completed.
+        Number of clocks that each centre has completed.
     sent : int64 array of shape (n_edges, 3, 2)
-        Messages and bytes along each edge, by kind: updates; short messages that announce values;
-        messages with a clock only.
+        Number of messages and of bytes along each edge, by kind: (1) updates, (2) short messages
+        that announce values, (3) messages with only a clock.
     significant : int64 array of shape (n_centres, 2)
-        At clocks, the number of changes that passed the filter, and of all changes.
+        Number of changes at clocks that passed the filter, and number of all changes at clocks.
     course : dict of str to array of shape (n_spans,)
-        The filter's effect over spans of clocks, each a quarter longer than the one before:
-        "clock", the span's first clock; "share", the share of changes that passed; "bytes", bytes
-        that all centres have sent; "dense_bytes", bytes that sending every change would have taken.
+        The filter's effect over spans of clocks; each span is a quarter longer than the previous
+        one. "clock": the span's first clock. "share": the share of changes that passed. "bytes":
+        the bytes that all centres have sent. "dense_bytes": the bytes that sending every change
+        would have taken.
     small : int64 array of shape (n_centres, 2)
-        In blocks, the number of changes by at most 1 % of the value, and of all changes (section 3
-        of the paper).
+        Number of changes in blocks by at most 1 % of the value, and number of all changes in blocks
+        (section 3 of the paper).
     waits : float64 array of shape (n_workers, 4)
-        Seconds waited for a clock, for announced values, for the centre's lock, and at an epoch's
-        end for capacity on an edge whose reader may wait.
+        Seconds that each worker waited (1) for a clock, (2) for announced values, (3) for the
+        centre's lock, and (4) at an epoch's end, for capacity on an edge whose reader may wait.
     holds : int64 array of shape (n_workers, 4)
         The number of these waits.
     passes : int64 array of shape (n_workers,)
-        How often values were announced, and the next block read none of them.
+        How often values were announced, but the next block read none of these values.
     disagreement : float
-        Root mean square over centres of the distance between their mirror and the mean, before
-        residuals are flushed.
+        Root mean square, over centres, of their mirror's distance from the mean of the mirrors,
+        before residuals are flushed.
     lost : list of int
         Centres whose workers have all died.
     """
@@ -94,7 +95,7 @@ class Exchanges:
         """Combine the data of each centre's parts at several sites.
 
         centre_of : the centre of each part
-        lost : bool array of shape (n_parts,); a centre is lost when all of its parts are
+        lost : bool array of shape (n_parts,); a centre is lost if all of its parts are lost
         """
         whose = np.asarray(centre_of)
         n = int(whose.max()) + 1
@@ -136,7 +137,7 @@ class Exchanges:
 
     @property
     def traffic(self) -> Counted:
-        """Messages and bytes by kind, and by edge within a kind, as in `Report.traffic`."""
+        """Number of messages and bytes by kind, and by edge of a kind, as in `Report.traffic`."""
         return by_edge(KINDS, self.edges, self.sent)
 
     @property

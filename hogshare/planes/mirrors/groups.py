@@ -11,7 +11,7 @@ from hogshare.system import ranges
 
 
 def check(centres: Any) -> None:
-    """Refuse values that name no centres, before the number of workers is known."""
+    """Refuse values that do not describe centres, before the number of workers is known."""
     if ranges.is_integer(centres):
         if centres < 1:
             raise ValueError(f"centres must be at least 1; got {centres!r}.")
@@ -42,7 +42,7 @@ def groups_of(centres: Any, n_workers: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If there are fewer workers than centres, or a list has another number of workers.
+        If there are fewer workers than centres, or if a list does not have `n_workers` entries.
 
     Examples
     --------

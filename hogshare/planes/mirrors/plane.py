@@ -1,7 +1,7 @@
-"""Mirrored centres: each has a whole model, and sends the others significant changes (Gaia).
+"""Mirrored centres: each has a whole model, and sends significant changes to the others (Gaia).
 
-`hogshare.planes.mirrors.centre` says which worker writes and reads which array, in which order, and
-how a worker's death is handled. The session's owner frees the arrays.
+For the writers and readers of the arrays, and for the death of a worker, see
+`hogshare.planes.mirrors.centre`. The session's owner frees the arrays.
 """
 
 from __future__ import annotations
@@ -32,117 +32,122 @@ from hogshare.shm.spacing import PAIR
 from hogshare.system import ranges
 
 LEAST_QUEUE = 2
-# of "auto": each message is a vector, and an edge without capacity adds its changes up
+# the largest queue of "auto": each message is a vector, and a full edge adds up its changes
 MOST_QUEUE = 10
 CHECKPOINTED = ("mirror", "total", "got", "first", "base", "outer", "clock", "before", "lost")
 
 
 @dataclass(frozen=True, eq=False)
 class Mirrors(Plane):
-    """Centres that have a whole model each, and send each other the significant changes.
+    """Centres that each have a whole model, and send each other only significant changes.
 
-    Workers belong to centres. The workers of a centre share its *mirror*, as `inside` says. Centres
-    may be far from each other, and send only changes that pass the significance filter. Other
-    changes stay a *residual*, which is applied locally and not sent until it has grown. The
-    `barrier` of `solve` applies to the workers of each centre.
+    Workers belong to centres. The workers of a centre share its model, the *mirror*; `inside`
+    decides how. Centres may be far from each other, and send only changes that pass the
+    significance filter. Other changes stay in a *residual*, which is applied locally and is not
+    sent until it has grown. The `barrier` of `solve` applies to the workers of each centre.
 
     Parameters
     ----------
     centres : int or list of int, default=3
-        The number of centres, each of neighbouring workers; or the centre of each worker, such as
-        [0, 0, 1, 2]. If ranks share no memory, a centre may span several of them: each has a part
-        of the centre with a whole mirror. Parts send each other every change, and the first part
-        sends other centres the significant ones.
+        The number of centres, each with neighbouring workers; or the centre of each worker, such as
+        [0, 0, 1, 2]. If ranks do not share memory, a centre may span several ranks: each rank has a
+        part of the centre with a whole mirror. Parts of a centre send each other every change, and
+        the first part sends the significant changes to other centres.
     inside : Shared, default=Shared()
-        How workers of a centre share its mirror. ``Shared()``: each has a copy, adds its change to
-        the mirror after a clock's rows, and continues from the sum; ``Shared(exchange=100)``: after
-        100 rows. ``Shared(exchange=None)``: all read and write the mirror directly, without locks,
-        and with this plane's ``adds``. A run with one centre uses this plane alone.
+        How workers of a centre share its mirror. ``Shared()``: each worker has a copy, adds its
+        change to the mirror after the rows of a clock, and continues from the sum.
+        ``Shared(exchange=100)``: it adds its change after 100 rows. ``Shared(exchange=None)``: all
+        workers read and write the mirror directly, without locks, and with the ``adds`` of
+        `inside`. A run with one centre uses the plane `inside` alone.
     fold : {"weighted", "momentum", "sum", "mean"}, default="weighted"
         How to combine the changes of several workers that begin at about the same vector.
-        "weighted": each number's change is weighted by its curvature, step and rows
-        (docs/exchange.md), equally at its sender and at all readers. Changes are added where
-        workers' steps are independent, and averaged where each worker alone reaches the optimum. A
-        problem by a gradient uses "momentum" if a clock has several steps; if a clock is one step,
-        it uses the sum, or weights by the problem's own `curvature`. "momentum": changes are
-        divided by the number P of workers, with Nesterov's momentum of 1 - 1/P. In the long run
-        each change counts once; where each worker alone reaches the optimum, two clocks reach it.
-        It is the mean if a centre may be ahead, or hears of others through a hub. "sum": changes
-        are added, as in the paper; with long clocks that overshoots. "mean": changes are divided by
+        "weighted": each coordinate's change is weighted by its curvature, step and number of rows
+        (docs/exchange.md), with the same weight at its sender and at all readers. Changes are added
+        if workers' steps are independent, and averaged if each worker alone reaches the optimum. A
+        problem with a gradient uses "momentum" if a clock has several steps; if a clock is one
+        step, it uses the sum, or weights by the problem's own `curvature`. "momentum": changes are
+        divided by the number P of workers, with Nesterov's momentum of 1 - 1/P. In the long run,
+        each change counts once; if each worker alone reaches the optimum, two clocks reach it. This
+        is the mean if a centre may be ahead, or hears of others through a hub. "sum": changes are
+        added, as in the paper; with long clocks the sum overshoots. "mean": changes are divided by
         the number of workers.
     every : "auto" or int, default="auto"
-        Rows of a worker in a clock, after which its centre sends: whole blocks, as in `Replicas`;
-        with rows of its own, at most an epoch's. "auto" (`hogshare.planes.mirrors.clock_rows`): for
-        weighted changes, a clock costs a tenth of its rows' time and is worth its bytes on the
-        links, with at least four clocks in an epoch; for sums, few enough rows not to overshoot; by
-        a gradient, a block. Mini-batches over links take four times as long as a message is under
+        Number of rows of a worker in a clock, after which its centre sends. It is a number of whole
+        blocks, as in `Replicas`; with ``rows="share"`` it is at most the worker's rows of an epoch.
+        "auto" (`hogshare.planes.mirrors.clock_rows`): for weighted changes, a clock costs a tenth
+        of its rows' time and is worth its bytes on the links, and an epoch has at least four
+        clocks; for sums, a clock has few enough rows not to overshoot; for gradients, a clock is a
+        block. The mini-batches of a clock over links take four times as long as a message is under
         way, at most half an epoch: the gradient is timed, so a run's bits depend on the machine.
     significance : {"relative", "absolute"} or callable, default="relative"
-        Which changes are sent. "relative": ``abs(residual / value) > threshold``, and every change
-        of a value of 0; "absolute": ``abs(residual) > threshold``; or a function
-        ``(residual, value, t) -> bool array`` of arrays of shape (n_params,) and the clock, from 1,
-        NumPy's or compiled by Numba.
+        Which changes are sent. "relative": changes with ``abs(residual / value) > threshold``, and
+        every change of a value of 0. "absolute": changes with ``abs(residual) > threshold``. A
+        function ``(residual, value, t) -> bool array``, in NumPy or compiled by Numba: it gets two
+        arrays of shape (n_params,) and the number of the clock, from 1.
     threshold : float or array of shape (n_params,), default=0.01
         One number, or one for each parameter: coefficients feature by feature, then intercepts. 0:
-        every change is sent. Infinity: no change is sent, which needs ``flush=False``, since models
-        that centres have learnt alone do not add up.
+        every change is sent. Infinity: no change is sent. Infinity needs ``flush=False``, since
+        models that centres have learnt alone do not add up.
     decay : {"sqrt", None} or callable, default="sqrt"
-        "sqrt": the threshold is divided by the root of clock t. None: it is constant. A function:
-        it is multiplied by ``decay(t)``, a finite number of at least 0.
+        "sqrt": the threshold is divided by the square root of clock t. None: the threshold is
+        constant. A function: the threshold is multiplied by ``decay(t)``, a finite number of at
+        least 0.
     soft : float or None, default=None
-        A smaller threshold. An edge approaches it by steps while its link has capacity at once, and
-        returns to `threshold` while it has not.
+        A smaller threshold. An edge approaches it in steps while its link has capacity at once, and
+        returns to `threshold` while the link has no capacity.
     clock_difference : int or float, default=0
-        A centre that is more clocks ahead of the slowest one waits. Infinity: it never waits. Above
-        0, workers with rows of their own do not wait at an epoch's end, and late changes count
-        less: the run waits less and progresses less per epoch.
+        A centre waits if it is more than this number of clocks ahead of the slowest centre.
+        Infinity: it never waits. Above 0, workers with rows of their own do not wait at an epoch's
+        end, and late changes count less: the run waits less and progresses less per epoch.
     delay : float, default=0.1
-        Seconds for which changes may wait for capacity on an edge. Then a short message names them,
-        and a worker of the other centre that reads one waits for its value (the selective barrier).
+        Seconds for which changes may wait for capacity on an edge. After this time, a short message
+        names the changed parameters, and a worker of the other centre that reads one of them waits
+        for its value (the selective barrier).
     queue : "auto" or int, default="auto"
-        Messages of an edge that may be under way, the last one such a short message. "auto": the
-        clock difference plus 2, at most 10.
+        Number of messages of an edge that may be under way; the last one is such a short message.
+        "auto": the clock difference plus 2, at most 10.
     graph : str, array, networkx graph or callable, default="all"
         Which centres send to each other: "all", "star", "hubs" or another connected graph of
-        `hogshare.topology`. A hub, a centre through which others hear of each other, adds up the
-        changes that it receives and forwards them. Each change reaches each centre once
-        (`hogshare.planes.mirrors.centre_overlay`); a cycle is opened: one link of a ring is unused.
+        `hogshare.topology`. A hub is a centre through which others hear of each other: it adds up
+        the changes that it receives, and forwards them. Each change reaches each centre once
+        (`hogshare.planes.mirrors.centre_overlay`). Cycles are opened: one link of a ring is unused.
     links : str, path or list of list of Link, default=None
         How far centres are from each other: "lan", "wan", "slowest" or "regions"
-        (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or entry [i][j] from centre
-        i to centre j. Between workers of one machine links are emulated: a message is visible when
-        its link would have delivered it. A `Simulator` uses them instead of its network's links.
-        None: mail arrives at once, or as the simulator's network says.
+        (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or a list whose entry [i][j]
+        is the link from centre i to centre j. Between workers of one machine, links are emulated: a
+        message becomes visible when its link would have delivered it. A `Simulator` uses these
+        links instead of its network's links. None: mail arrives at once, or when the simulator's
+        network delivers it.
     when_lost : {"go on", "end"}, default="go on"
-        How the run continues when all workers of a centre have died. "go on": the centre is left
-        out, with its unsent changes; `Report.exchanges` names it. "end": the run raises a
-        PlaneError that names it, and can be resumed from a checkpoint.
+        How the run continues when all workers of a centre have died. "go on": the run omits the
+        centre and its unsent changes; `Report.exchanges` names the centre. "end": the run raises a
+        PlaneError that names the centre, and can be resumed from a checkpoint.
     flush : bool, default=True
-        Whether the final model contains all residuals, which makes all mirrors equal. False: it is
-        the mean of the mirrors, and the report has their distance from it.
+        Whether the final model contains all residuals, so that all mirrors are equal. False: the
+        model is the mean of the mirrors, and the report has their distance from it.
     rows : {"share", "claimed"}, default="share"
-        As in `Replicas`: rows of a worker's own, or blocks claimed from all rows.
+        Whether a worker has its own rows, or claims blocks from all rows; see `Replicas`.
 
     parts : tuple of int, default=None
-        The centre of each part, set if a centre spans several ranks.
+        The centre of each part; set if a centre spans several ranks.
 
     Notes
     -----
-    Source: Hsieh et al. 2017 (Gaia, approximate synchronous parallel), section 4 and theorem 1, and
-    the authors' code for index and value pairs or the dense block, whichever is shorter.
-    Departures: changes are weighted (``fold="sum"`` is the paper's). Each edge has residuals of its
-    own: a slow link delays no other edge, and changes that exceed its capacity are added up instead
-    of queued. A clock belongs to a centre and is sent with its messages; a message without changes
-    is a header.
+    Source: Hsieh et al. 2017 (Gaia, approximate synchronous parallel), section 4 and theorem 1. As
+    in the authors' code, a message has index and value pairs or the dense block, whichever is
+    shorter. Departures: (1) Changes are weighted (``fold="sum"`` is the paper's). (2) Each edge has
+    its own residuals: a slow link does not delay other edges, and changes that exceed its capacity
+    are added up instead of queued. (3) A clock belongs to a centre and is sent with its messages; a
+    message without changes is only a header.
 
-    For each parameter, exactly: the changes sent along an edge plus its residual equal the weighted
-    changes of the centre's workers plus the changes that the centre forwards along it. A centre has
-    two vectors, plus one for each outgoing and one for each incoming edge; a worker has two, and
-    three with momentum.
+    For each parameter, the changes sent along an edge plus its residual equal exactly the weighted
+    changes of the centre's workers plus the changes that the centre forwards along the edge. A
+    centre has two vectors, plus one vector for each outgoing edge and one for each incoming edge. A
+    worker has two vectors, or three with momentum.
 
-    With ``fold="sum"``, one worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run
-    has the bits of ``Replicas("all", send="change", fold="sum")`` with the same `every`; a run with
-    one centre has the bits of the plane inside.
+    With ``fold="sum"``, one worker in each centre, ``threshold=0`` and ``clock_difference=0``, a
+    run has the bits of ``Replicas("all", send="change", fold="sum")`` with the same `every`. A run
+    with one centre has the bits of the plane `inside`.
 
     Examples
     --------
@@ -211,7 +216,7 @@ class Mirrors(Plane):
 
     @property
     def settled(self) -> Plane:
-        """The plane inside, for one centre, which sends nothing; else this plane."""
+        """The plane `inside` if there is only one centre, which sends nothing; else this plane."""
         one = self.centres == 1 if ranges.is_integer(self.centres) else max(self.centres) == 0
         return self.inside if one else self
 
@@ -221,7 +226,7 @@ class Mirrors(Plane):
         return self.fold == "weighted"
 
     def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
-        """Return the plane with a chosen queue."""
+        """Return the plane with its queue chosen, if `queue` is "auto"."""
         if not _is_auto(self.queue):
             return self
         return replace(self, queue=int(min(MOST_QUEUE, self.clock_difference + 2)))
@@ -244,7 +249,7 @@ class Mirrors(Plane):
 
     @property
     def is_by_mail(self) -> bool:
-        """True: centres may be far from each other, and exchange mail only."""
+        """True: centres may be far from each other, and communicate only by mail."""
         return True
 
     @property
@@ -262,12 +267,12 @@ class Mirrors(Plane):
 
     @property
     def shares_rows(self) -> bool:
-        """Whether every worker trains on rows of its own."""
+        """Whether every worker trains on its own rows."""
         return self.rows == "share"
 
     @property
     def goes_on(self) -> bool:
-        """Whether workers wait for clocks only, not at epoch barriers."""
+        """Whether workers wait only for clocks, not at epoch barriers."""
         return self.clock_difference > 0
 
     @property
@@ -283,7 +288,7 @@ class Mirrors(Plane):
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Return the rows between two clocks, or between two exchanges in a centre."""
+        """Return the number of rows between two clocks, or between two exchanges in a centre."""
         if self.inside.exchange not in (None, "auto"):
             return int(self.inside.exchange)
         if self.every != "auto":
@@ -422,7 +427,7 @@ class Mirrors(Plane):
         }
 
     def owners(self, n_workers: int) -> dict[str, np.ndarray]:
-        """Return the owner of each row: a centre's or edge end's first worker, or the worker."""
+        """Return the owner of each row: a worker, or the first worker of a centre or edge end."""
         first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
         senders, readers = np.array(self.edges(n_workers)).T
         return {
@@ -452,9 +457,9 @@ class Mirrors(Plane):
         return False
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Make changes under way residuals again; no centre knows another's clock.
+        """Make changes under way residuals again; no centre knows another centre's clock.
 
-        If a centre had died, all begin with the survivors' model, and owe each other nothing.
+        If a centre had died, all centres begin with the survivors' model, and all residuals are 0.
         """
         if arrays["lost"].any():
             self.begin(arrays, self._others_model(arrays))
@@ -468,20 +473,21 @@ class Mirrors(Plane):
                 if edge in ways:
                     residual += arrays["got"][come]
             arrays["residual"][edge] = residual
-        if not self.shares_rows:  # with shares, workers' clocks continue, and so do centres'
+        if not self.shares_rows:  # with shares, the clocks of workers and centres continue
             arrays["before"][:] += arrays["clock"]
         arrays["clock"][:] = 0
 
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
         """Note which centres have died."""
         alive = np.bincount(groups_of(self.centres, len(dead)), ~dead) > 0
-        arrays["lost"][:] = ~alive & alive.any()  # if all died, all mirrors still make the model
+        # if all workers have died, all mirrors still count for the model
+        arrays["lost"][:] = ~alive & alive.any()
 
     def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
-        """Give all mirrors the same sum of a dead centre's changes: the mean of the received ones.
+        """Give all mirrors the same sum of a dead centre's changes: the mean of the received sums.
 
-        Otherwise mirrors, and later changes, would differ by that for good. A mirror that workers
-        write directly is not moved.
+        Without this, mirrors and later changes would differ for good. A mirror that workers write
+        directly is not moved.
         """
         self.bury(arrays, dead)
         if self.is_direct or not arrays["lost"].any():
@@ -499,14 +505,14 @@ class Mirrors(Plane):
                     arrays["open"][way] = centre_edges.OPEN
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Mark the run as over, for the model to contain all residuals."""
+        """Mark the run as over; `model` then includes all residuals."""
         arrays["over"][0] = 1
         arrays["owed"][:] = arrays["residual"].any(axis=1)
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the mean of the mirrors; at the end, every mirror with all residuals applied.
 
-        A dead centre counts by the changes that it had sent.
+        Of a dead centre, only the changes that it had sent count.
         """
         if arrays["lost"].any():
             return self._others_model(arrays)
@@ -544,7 +550,7 @@ class Mirrors(Plane):
         return significance.Filter(self.significance, self.threshold, self.decay, self.soft)
 
     def after_block(self, home: Any) -> Generator[Any, bool, None]:
-        """Exchange with the own centre, and through it with the others."""
+        """Exchange with the worker's own centre, and through it with other centres."""
         if home.attached is None:
             home.attached = Centre(home, self._settings(home))
         yield from home.attached.after_block()
@@ -578,7 +584,7 @@ class Mirrors(Plane):
         )
 
     def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
-        """Return a message's kind: it names values to come, has values, or only a clock."""
+        """Return a message's kind: it announces values, has values, or has only a clock."""
         if round % centre_exchange.KINDS_OF_ROUND:
             return KINDS[centre_exchange.BARRIER]
         return KINDS[centre_exchange.UPDATE if n_places + n_dense else centre_exchange.CLOCK]

@@ -1,4 +1,4 @@
-"""The significance filter of Gaia: its threshold; `kernels.exchange.centre_edges` applies it."""
+"""The significance filter of Gaia: its thresholds; `kernels.exchange.centre_edges` applies them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("relative", "absolute")
 
 
 def check(significance: Any, threshold: Any, decay: Any, soft: Any, flush: bool) -> None:
-    """Refuse invalid filters, and a filter that passes nothing before all is flushed at once."""
+    """Refuse invalid filters, and a filter that passes nothing in a run that flushes at its end."""
     if not (callable(significance) or (isinstance(significance, str) and significance in KINDS)):
         raise ValueError(
             "significance must be 'relative', 'absolute' or a function (residual, value, t) -> "
@@ -59,9 +59,9 @@ def _are_numbers(value: Any) -> bool:
 
 
 class Filter:
-    """The filter of a run.
+    """The significance filter of a run.
 
-    significance, threshold, decay, soft : as in `Mirrors`
+    significance, threshold, decay, soft : see `Mirrors`
     """
 
     def __init__(self, significance: Any, threshold: Any, decay: Any, soft: float | None) -> None:
@@ -80,7 +80,7 @@ class Filter:
     def numbers(self) -> tuple[int, np.ndarray, float, bool]:
         """Return kind, hard, soft and falls of `kernels.exchange.centre_exchange.CentreTerms`.
 
-        The kind is `centre_edges.GIVEN` for a user's function; then `mask` is called.
+        The kind is `centre_edges.GIVEN` for a user's function; `mask` is called for this kind.
         """
         soft = float("nan") if self._soft is None else float(self._soft)
         kind = centre_edges.ABSOLUTE if self._significance == "absolute" else centre_edges.RELATIVE
@@ -89,14 +89,15 @@ class Filter:
         return kind, np.atleast_1d(self._hard), soft, self._decay is not None
 
     def mask(self, residual: np.ndarray, value: np.ndarray, t: int, ease: float) -> np.ndarray:
-        """Return which changes are significant at clock t, from 1.
+        """Return a mask of the changes that are significant at clock t, counted from 1.
 
-        residual, value : shape (n_params,), the unsent changes, and the mirror
-        ease : share of the way from the hard threshold, 0, to the soft one, 1
+        residual : array of shape (n_params,), the unsent changes
+        value : array of shape (n_params,), the mirror
+        ease : from 0, the hard threshold, to 1, the soft threshold
 
-        Returns bools of shape (n_params,): an unchanged parameter is never significant.
+        Returns bools of shape (n_params,). An unchanged parameter is never significant.
 
-        Raises PlaneError: if a user's function raises, or returns another type.
+        Raises PlaneError if a user's function raises an error or returns another type.
         """
         changed = residual != 0.0
         if callable(self._significance):
@@ -105,7 +106,7 @@ class Filter:
         far: np.ndarray
         if self._significance == "absolute":
             far = np.abs(residual) > limit
-        else:  # of a value of 0 every change is significant, unless the threshold is infinite
+        else:  # every change of a value of 0 is significant, unless the threshold is infinite
             far = np.abs(residual) > limit * np.abs(np.where(np.isinf(limit), 1.0, value))
         return changed & far
 
@@ -118,7 +119,8 @@ class Filter:
     def _factor(self, t: int) -> float:
         """Return the threshold's factor at clock t.
 
-        Raises PlaneError: if a user's function raises, or returns no finite number of at least 0.
+        Raises PlaneError if a user's function raises an error, or does not return a finite number
+        of at least 0.
         """
         if not callable(self._decay):
             return 1.0 if self._decay is None else float(t**-0.5)
