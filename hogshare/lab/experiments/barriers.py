@@ -1,9 +1,9 @@
 """``hogshare bench barriers``: the effect of barriers with stragglers.
 
 Definitions (Soori et al. 2019): a worker waits from its push until it has the next block. The mean
-over workers is given in both common units: per iteration of the server, which is a push (their
-table III), and per round, which is one block of each worker: the former times the number of
-workers. Every block has its own pull and push, also without stragglers.
+over workers is given in both common units: (1) per iteration of the server, which is a push (their
+table III); (2) per round, which is one block of each worker. The second is the first times the
+number of workers. Every block has its own pull and push, also without stragglers.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ NUMBERS = (
 
 
 def doubts(result: dict[str, Any]) -> list[str]:
-    """Return warnings on the measured times: computing that is not small relative to sleep."""
+    """Return warnings on the measured times if computing is not small relative to sleep."""
     cores = result["machine"]["usable_cores"]
     load = max(run["cpu_seconds"] / (run["seconds"] * cores) for run in result["runs"])
     if not result["settings"]["base_ms"] or load <= LARGE_LOAD:

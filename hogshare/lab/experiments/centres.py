@@ -1,9 +1,10 @@
 """``hogshare bench centres``: centres that exchange significant changes over slow links.
 
-A contestant is a method and links, as in "gaia, wan". "bsp" sends every change in lockstep, "ssp"
-every change with gaia's clock difference, "gaia" only significant changes: ssp over gaia is the
-gain of the filter alone. `speedup` is bsp's time to the target on the same links over the method's,
-and `of_lan` the method's time over its time on the first links.
+A contestant is a method and links, as in "gaia, wan". "bsp" sends every change in lockstep; "ssp"
+sends every change with gaia's clock difference; "gaia" sends only significant changes. So the time
+of ssp over the time of gaia is the gain of the filter alone. `speedup` is bsp's time to the target
+on the same links, divided by the method's time. `of_lan` is the method's time divided by its time
+on the first links.
 """
 
 from __future__ import annotations
@@ -231,18 +232,18 @@ def facts(report: Report) -> Row:
 
 
 def over_bsp(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """Speedup over bsp on the same links."""
+    """Return the speedup over bsp on the same links."""
     bsp = (one["seconds"] for one in rows if (one["method"], one["links"]) == ("bsp", row["links"]))
     return ratio(next(bsp, None), row["seconds"])
 
 
 def of_lan(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """Slowdown over the first links."""
+    """Return the slowdown relative to the first links."""
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 
 def megabytes(run: MeasuredRun) -> float | None:
-    """Megabytes sent up to the target, in proportion to the blocks."""
+    """Return the megabytes sent up to the target, in proportion to the blocks."""
     blocks = run.first("blocks")
     return None if blocks is None else 1e-6 * run["bytes"] * blocks / run["blocks"]
 

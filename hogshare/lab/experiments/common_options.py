@@ -34,12 +34,12 @@ LAW_OF_BLOCKS = Setting(
 
 
 def linear_rows(data: str) -> tuple[Setting | Group, ...]:
-    """Settings of experiments on linear problems: rows, loss and penalty."""
+    """Return settings of experiments on linear problems: rows, loss and penalty."""
     return Setting("data", options.DATA_HELP, data), DATA, LOSS
 
 
 def plane(exchange: str) -> tuple[Setting, ...]:
-    """Settings of the shared plane; `exchange` is the help of ``--exchange``."""
+    """Return settings of the shared plane; `exchange` is the help of ``--exchange``."""
     adds = "how workers add to the one vector of --exchange none"
     return (
         Setting("exchange", exchange, "auto", options.exchange),
@@ -48,17 +48,17 @@ def plane(exchange: str) -> tuple[Setting, ...]:
 
 
 def base_ms(what: str) -> Setting:
-    """Setting of the milliseconds to sleep: with sleep many workers need only few cores."""
+    """Return the setting for milliseconds of sleep; sleeping workers need only few cores."""
     return Setting("base_ms", what, 5.0, options.not_negative, metavar="MS")
 
 
 def points(count: int) -> Setting:
-    """Setting of the points of the trace."""
+    """Return the setting for the points of the trace."""
     return Setting("points", "points of the trace in an epoch", count, options.positive_int)
 
 
 def trials(epochs: int, count: int, step: str = STEP) -> tuple[Setting, ...]:
-    """Settings of experiments with runs: steps, lengths, targets, rounds."""
+    """Return settings of experiments with runs: steps, lengths, targets, rounds."""
     target = "objective to reach, penalty included (default: where the worst run has made "
     return (
         Setting("step", f"constant (default: {step})", type=options.positive),
@@ -121,14 +121,14 @@ def late(settings: dict[str, Any]) -> Any:
 
 
 def slept(block_ms: float, seed: int) -> Any:
-    """Return a law by which blocks sleep about `block_ms` in addition to computing."""
+    """Return a law of stragglers: blocks sleep about `block_ms` in addition to computing."""
     from hogshare.stragglers import LogNormal
 
     return LogNormal(JITTER, base=1e-3 * block_ms, seed=seed)
 
 
 def has_own_steps(problem: Any) -> bool:
-    """Whether a problem computes its own steps, one for a block of rows."""
+    """Whether a problem computes its own steps, one for each block of rows."""
     from hogshare.problems.protocol import by_gradient
 
     return by_gradient(problem) and problem.has_steps

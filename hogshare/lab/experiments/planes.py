@@ -1,14 +1,14 @@
 """``hogshare bench planes``: all planes against `Shared` and one worker, without sleeping blocks.
 
-A contestant is a plane, as in "mirrors:every=512", with the name of emulated links, if any, as in
-"mirrors over wan". "one worker" runs first: its objective at the end of its epochs is the target
-of all others, which may take more epochs. Between ranks, a plain all-reduce of mini-batches and
-local descent with averages run as well (`hogshare.lab.rivals.collectives`).
+A contestant is a plane, for example "mirrors:every=512". The name of emulated links may follow, for
+example "mirrors over wan". "one worker" runs first: its objective at the end of its epochs is the
+target of all others, and they may take more epochs. Between ranks, a plain all-reduce of
+mini-batches and local descent with averages run as well (`hogshare.lab.rivals.collectives`).
 
-Seconds are those of training, without rows, compiling and the start of workers, which are reused
-between runs. Snapshots of replicas cost a third of their time, so every run is made twice:
-seconds, bytes and waits come from a run without snapshots; the point at which an objective is
-reached comes from a run with snapshots, whose objectives are evaluated afterwards.
+Seconds are the seconds of training. They exclude the rows, compiling and the start of workers,
+which are reused between runs. Snapshots of replicas cost a third of the replicas' time, so every
+run is made twice. Seconds, bytes and waits come from a run without snapshots. The point at which an
+objective is reached comes from a run with snapshots; their objectives are evaluated afterwards.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def plane_of(text: str, centres: Any, links: str | None = None) -> Any:
     centres : centres of mirrors that name none
     links : links between the centres
 
-    Raises ValueError if there is none, or it has no such options.
+    Raises ValueError if there is no such plane, or if the plane has no such options.
     """
     import hogshare
     from hogshare.system.messages import listed, nearest
@@ -230,7 +230,7 @@ def problem_of(args: Any) -> Any:
 
 
 def network_of_digits(args: Any) -> Any:
-    """Return a network on MNIST's ten digits, or on scikit-learn's without files of MNIST."""
+    """Return a network on MNIST's digits, or on scikit-learn's digits without MNIST's files."""
     from hogshare.lab.studies.named_problems import family_of
 
     args.data = "mnist-digits"
@@ -311,7 +311,7 @@ class Runs:
 
 
 def alone(problem: Any, settings: Settings, ranks: Any, seed: int) -> Report:
-    """Run one worker: that of the first rank, while the other ranks wait."""
+    """Run one worker, on the first rank, while the other ranks wait."""
     run = {"runtime": "caller", "n_workers": 1}
     if ranks is None:
         return solved(problem, settings, settings["epochs"], seed, **run)
@@ -372,7 +372,7 @@ def of_one_worker(runs: Sequence[Row]) -> float:
 
 
 def objective_after(run: MeasuredRun, epochs: int) -> float | None:
-    """The objective at a number of epochs, between two snapshots; None if it is not finite."""
+    """Interpolate the objective at a number of epochs; None if it is not finite."""
     import numpy as np
 
     found = float(np.interp(epochs, run.trace.epochs, run.trace.objective))
@@ -380,7 +380,7 @@ def objective_after(run: MeasuredRun, epochs: int) -> float | None:
 
 
 def megabytes(run: MeasuredRun) -> float:
-    """Megabytes sent per epoch."""
+    """Return the megabytes sent per epoch."""
     from hogshare.links.traffic import bytes_of
 
     return 1e-6 * bytes_of(run["traffic"]) / max(1, run["n_epochs"])
@@ -396,7 +396,7 @@ class After(TableNumber):
 
 
 def times(of: str) -> Any:
-    """Make a ratio of seconds to another contestant's, over the same links if it has them."""
+    """Make a ratio of seconds to another contestant's, on the same links if it ran on them."""
 
     def found(row: Row, rows: Sequence[Row], result: Row) -> float | None:
         link = row["plane"].partition(OVER)[2]

@@ -6,7 +6,7 @@ The result is one dictionary of plain data, which is also the JSON output:
     settings, data, versions, mpi
     ranks       host, cores and workers of each; ``numbers``: length of an exchanged vector
     ways        latency and bandwidth from rank 0 to others
-    costs       of a row, a short message, a byte, an exchange; an exchange's cost in a run
+    costs       cost of a row, a short message, a byte, an exchange; an exchange's cost in a run
     prediction  seconds of an epoch by number of ranks; ``best_ranks``, ``pays_from_rows``
     target      the objective to reach
     table       one rank and all: predicted and measured
@@ -111,7 +111,7 @@ class Runner:
 
     @property
     def numbers(self) -> int:
-        """Length of an exchanged vector."""
+        """Return the length of an exchanged vector."""
         return int(self.problem.n_features * self.problem.n_columns)
 
     def warm_up(self) -> None:
@@ -214,7 +214,7 @@ class Runner:
 
 
 def per_epoch(report: Report) -> float:
-    """Seconds of an epoch; the first, with frequent exchanges, is left out if there are more."""
+    """Return an epoch's seconds, without the first epoch (frequent exchanges) if there are more."""
     trace = report.trace
     assert trace is not None
     begin = max(0, int((trace.epochs < 1.0 - 1e-9).sum())) if trace.epochs[-1] > 1.5 else 0
@@ -276,14 +276,14 @@ def costs_of(result: Result) -> tuple[ClusterCosts, Row]:
 
 
 def on_an_edge(runs: list[Row], kind: str) -> tuple[float, float]:
-    """Messages and bytes of a kind on one edge that has any, over all runs."""
+    """Return messages and bytes of a kind, over all runs, on one edge that has any."""
     found = [run["traffic"].get(kind, {"messages": 0, "bytes": 0, "edges": {}}) for run in runs]
     edges = max(1, *(len(one["edges"]) for one in found))
     return sum(one["messages"] for one in found) / edges, sum(one["bytes"] for one in found) / edges
 
 
 def table_of(result: Result, target: float, predicted: dict[int, float]) -> list[Row]:
-    """Rows for one rank and all ranks: predicted and measured, per epoch and to the target."""
+    """Make rows for one and for all ranks: predicted and measured, per epoch, to the target."""
     table: list[Row] = []
     for count in (1, len(result["ranks"])):
         runs = [MeasuredRun(run, target) for run in result["runs"] if run["ranks"] == count]
@@ -322,7 +322,7 @@ class Ranks(Command):
     """The measurement, as a part of the command."""
 
     def run(self, args: Any) -> int:
-        """Measure by all ranks; rank 0 prints. Return the exit code."""
+        """Measure on all ranks; rank 0 prints. Return the exit code."""
         return rank_measurement.run(self, args)
 
     def result(self, args: Any) -> Result:

@@ -2,7 +2,7 @@
 
 A contestant is a graph and a synchronisation, as in "root, notify-ack". Rounds and bytes to the
 target are computed in proportion to blocks, because every worker sends equally much in each block.
-The result also has ``graphs``: the degree, the gap, and the rounds to agreement of each.
+The result also has ``graphs``: each graph's degree, gap, and rounds to agreement.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def facts(report: Report) -> Row:
 
 
 def by_cause(waits: list[dict[str, float]]) -> dict[str, float | None]:
-    """Medians of waiting seconds, by cause."""
+    """Return medians of waiting seconds, by cause."""
     return {cause: median([one[cause] for one in waits]) for cause in waits[0]}
 
 
@@ -208,7 +208,7 @@ def notes(result: dict[str, Any]) -> Iterable[str]:
 
 
 def draw_inputs(ax: Any, result: dict[str, Any]) -> None:
-    """Draw the share of reduces at each number of used inputs, for each first run."""
+    """Draw the share of reduces at each number of used inputs, for each contestant's first run."""
     first = [run for run in result["runs"] if run["round"] == 0]
     width = 0.9 / len(first)
     for place, run in enumerate(first):

@@ -165,7 +165,7 @@ def line_of(result: dict[str, Any], who: dict[str, Any]) -> dict[str, Any]:
 
 
 def manner(row: dict[str, Any], unit: str) -> str:
-    """Describe the setting and the budget of the tightest target that was reached."""
+    """Describe the setting and the budget for the tightest target that was reached."""
     settings = [f"{name} {cell(value)}" for name, value in row["setting"].items()]
     return ", ".join([*settings, f"{unit} {cell(row['budget'])}"])
 
@@ -188,9 +188,9 @@ def rank(line: dict[str, Any]) -> tuple[float, ...]:
 def draw(result: dict[str, Any], path: str) -> None:
     """Draw the race and write it to a file.
 
-    Distance from the optimum against seconds and, for contestants that count epochs, against
-    epochs: medians over rounds for each budget, with the setting that each contestant chose for
-    the tightest target it reached.
+    One panel has the distance from the optimum against seconds; the other has it against epochs,
+    for contestants that count epochs. Points are medians over rounds for each budget, with the
+    setting that the contestant chose for the tightest target it reached.
     """
     figure, (by_second, by_epoch) = figures.panel_row(2, width=6.0, height=5.0)
     lines = [f"C{colour}{dash}" for dash in ("-", "--", ":") for colour in range(10)]
@@ -213,7 +213,7 @@ def draw(result: dict[str, Any], path: str) -> None:
 
 
 def curve_of(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[float, ...]]:
-    """Budget, seconds and distance of a contestant: medians over rounds, in order of work."""
+    """Return a contestant's budgets, seconds and distances: medians over rounds, by work."""
     setting = min(who["kept"], key=lambda chosen: float(chosen["target"]))["setting"]
     budgets: dict[float, list[dict[str, Any]]] = {}
     for run in runs:

@@ -1,12 +1,13 @@
 """``hogshare bench speedup``: the gain of more workers.
 
-Definitions (as in Lian et al. 2015): with p workers, an iteration is one step on a mini-batch,
-counted over all workers; iteration speedup = p * iterations(1) / iterations(p); time speedup =
-seconds(1) / seconds(p), both to the same objective. For ``incon`` an iteration is a write cycle,
-for ``con`` an update by the master, from `gradients` mini-batches. Departures: with private copies
-a step changes the copy, and one push carries many steps, so iterations count steps, not pushes; on
-one shared vector the two are equal. A trace counts computed blocks: with ``con``, up to two
-messages of each worker are also under way. On the virtual clock, seconds are virtual.
+Definitions (as in Lian et al. 2015): an iteration is one step on a mini-batch, counted over all
+workers. With p workers, iteration speedup = p * iterations(1) / iterations(p), and time speedup =
+seconds(1) / seconds(p), both to the same objective. For
+``incon`` an iteration is a write cycle, for ``con`` an update by the master, from `gradients`
+mini-batches. Departures: (1) with private copies a step changes the copy, and one push carries many
+steps, so iterations count steps, not pushes; on one shared vector the two are equal. (2) A trace
+counts computed blocks, and with ``con`` up to two messages of each worker are under way among them.
+On the virtual clock, seconds are virtual.
 """
 
 from __future__ import annotations
@@ -280,10 +281,10 @@ def facts(report: Report) -> Row:
 
 
 def default_target(runs: Sequence[Row]) -> float:
-    """Return the objective at 99 % of the gain of the smallest number of workers' worst run.
+    """Return the objective at 99 % of the gain of a run: the worst one with fewest workers.
 
-    The objective at the very end would be the natural choice, but if a run converges early it is
-    on a flat tail, where the time of a crossing is random.
+    The objective at the very end would be the natural choice. But if a run converges early, that
+    objective is on a flat tail, where the time of a crossing is random.
     """
     fewest = min(run["workers"] for run in runs)
     traces = [run["trace"]["objective"] for run in runs if run["workers"] == fewest]
@@ -293,14 +294,14 @@ def default_target(runs: Sequence[Row]) -> float:
 
 
 def iterations(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> float | None:
-    """Iterations to the target: those of an epoch times the epochs."""
+    """Return the iterations to the target: iterations of an epoch times epochs."""
     settings = result["settings"]
     per_epoch = result["data"]["rows"] / (settings["batch"] * settings["gradients"])
     return None if row["epochs"] is None else row["epochs"] * per_epoch
 
 
 def iteration_speedup(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> float | None:
-    """Iteration speedup over the smallest number of workers."""
+    """Return the iteration speedup over the smallest number of workers."""
     return ratio(rows[0]["epochs"], row["epochs"], row["workers"] / rows[0]["workers"])
 
 
@@ -324,7 +325,7 @@ NUMBERS = (
 
 
 def doubts(result: dict[str, Any]) -> list[str]:
-    """Return warnings on the measured times: repeats that differ too much."""
+    """Return warnings on the measured times if repeats differ too much."""
     found: list[str] = []
     if result["settings"]["runtime"] == SIMULATOR:
         return found

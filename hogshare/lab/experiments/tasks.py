@@ -1,8 +1,8 @@
 """``hogshare bench tasks``: ASYNC's methods on tasks, with stragglers.
 
-A contestant is a method and a law of stragglers, as in "asgd, cds:0.6". "sgd" and "asgd" have one
-target, "saga" and "asaga" another. Waiting is the mean over workers, per update of the model and
-per round, which is one task of each worker (the former is in Soori et al. 2019, table III).
+A contestant is a method and a law of stragglers, as in "asgd, cds:0.6". "sgd" and "asgd" have the
+same target; "saga" and "asaga" have another. Waiting is the mean over workers, (1) per update of
+the model, as in Soori et al. 2019, table III; (2) per round, which is one task of each worker.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def facts(report: Report) -> Row:
 
 
 def slower(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """Slowdown of a method over the first law."""
+    """Return the slowdown of a method relative to the first law."""
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 

@@ -2,10 +2,10 @@
 
 "all-reduce" sums the gradients of every rank's mini-batch in each step. "local-sgd" takes local
 steps on each rank, and at intervals all ranks continue from the mean of their models (Stich, "Local
-SGD converges fast and communicates little", ICLR 2019). Gradients are the problem's own, compiled;
-the step falls as one over the root of the epoch, and is the best of a few, tried beforehand. With
-an emulated link, the time of a ring on it is added to that of a call and not slept, because all
-ranks wait for it equally.
+SGD converges fast and communicates little", ICLR 2019). Gradients are the problem's own compiled
+ones. The step size falls as one over the root of the epoch; the first one is the best of a few,
+tried beforehand. With an emulated link, the time of a ring on this link is added to the time of a
+call, and not slept, because all ranks wait for it equally.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CollectiveDescent:
     """A rank's part in descents on one problem.
 
     runtime : runtime of a call by all ranks (`hogshare.runtimes.mpi.replicated_fit`)
-    step : step size for a mean gradient; None: by the problem's curvature
+    step : step size for a mean gradient; None: computed from the problem's curvature
     """
 
     problem: Problem
@@ -84,7 +84,7 @@ class CollectiveDescent:
         return min(found)[1]
 
     def _seconds_by(self, link: Link | None) -> float:
-        """Seconds of a collective call on a ring of links: each part goes around twice."""
+        """Return the seconds of a collective call on a ring: each part goes around twice."""
         if link is None:
             return 0.0
         _, size = self.runtime.place()

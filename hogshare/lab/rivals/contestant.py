@@ -1,7 +1,7 @@
 """Contestants of a race: a library's method to fit the problem, its settings and its budgets.
 
-A contestant is a class, or a class with other attributes: a `Variant`. Both are instantiated for a
-task, and pickled by the class's name.
+A contestant is a class, or a `Variant`: a class with other attributes. Both are instantiated for a
+task, and pickled by the name of the class.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Contestant:
         return Variant(cls, name, attributes)
 
     def refusal(self) -> str:
-        """Return why it does not take part in this task; empty if it does."""
+        """Return the reason why it does not take part in this task, or an empty string."""
         return ""
 
     def grid(self) -> list[Setting]:

@@ -1,4 +1,4 @@
-"""The discipline of a race: the data, the facts that contestants get before, and the judgement."""
+"""The discipline of a race: the data, the facts for contestants, and the judgement."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The race of networks: to a share of misclassified held-out rows.
 
-A model is a vector as in `hogshare.problems.network`: layer by layer coefficients, of shape
-(inputs, units) or (size, size, channels, filters), and intercepts.
+A model is a vector as in `hogshare.problems.network`. It has, layer by layer, the coefficients, of
+shape (inputs, units) or (size, size, channels, filters), and the intercepts.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ Each contestant runs in a lane (`hogshare.lab.rivals.lanes`), by default a separ
 or a hang is reported, and the others go on. Only one contestant computes at a time.
 
 The discipline (`hogshare.lab.rivals.discipline`) judges a model and defines its distance from the
-best. The time to a target in a round is that of the fastest fit that reached it; a table row has
-the median over rounds, the fastest and the slowest. The stages pass plain data, which is also the
-JSON output. This file depends on no library.
+best. The time to a target in a round is the time of the fastest fit that reached it; a table row
+has the median over rounds, the fastest and the slowest. The stages pass plain data, which is also
+the JSON output. This file depends on no library.
 """
 
 from __future__ import annotations

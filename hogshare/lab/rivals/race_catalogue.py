@@ -49,7 +49,7 @@ def of_linear(parts: Sequence[str], loss: str) -> list[Kind]:
 
 
 def select(parts: Sequence[str], kinds: Sequence[Kind]) -> list[Kind]:
-    """Select the contestants whose name contains one of the parts; all without parts.
+    """Select the contestants whose name contains one of the parts; without parts, select all.
 
     Raises ValueError for a part that no name contains.
     """

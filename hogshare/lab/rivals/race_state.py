@@ -19,8 +19,8 @@ Run = dict[str, Any]
 class RacePlan:
     """The plan of a race.
 
-    `targets` from easy to tight; `limit` in seconds, for a contestant's tuning and again for its
-    rounds.
+    `targets` are sorted from easy to tight. `limit` is in seconds: for a contestant's tuning, and
+    again for its rounds.
     """
 
     targets: tuple[float, ...] = (1e-1, 1e-2, 1e-3)
@@ -63,7 +63,7 @@ class Race:
         self.runs: list[Run] = []
 
     def distance(self, run: Run) -> float:
-        """Distance of a fit from the best; infinity if it failed or is not finite."""
+        """Return the distance of a fit from the best; infinity if it failed or is not finite."""
         if run["objective"] is None:
             return math.inf
         return float(self.discipline.distance(run["objective"], self.lowest))

@@ -1,8 +1,8 @@
 """The race of factorisations: to a relative distance from the best training objective known.
 
 Ratings are synthetic, of known rank. All users have about the same number of ratings, and so do all
-items: the penalty per rating of other libraries is then a ridge, up to a scale that P and Q may
-exchange. The objective is taken at the best scale. A model is a pair of factors, float
+items. So the penalty per rating of other libraries is a ridge, up to a scale that the factors P and
+Q may exchange. The objective is taken at the best scale. A model is a pair of factors, float
 [n_users, k] and [n_items, k].
 """
 
@@ -36,7 +36,7 @@ CONSTANT_STEPS = (0.02, 0.015, 0.03)  # of plain descent
 
 @dataclass(frozen=True)
 class RatingsTask(RaceTask):
-    """Sizes, and the penalty for each rating and as a ridge."""
+    """The sizes of the data, and the penalty for each rating and as a ridge."""
 
     n_ratings: int
     n_users: int

@@ -74,8 +74,8 @@ def tabulate(
 ) -> list[dict[str, Any]]:
     """Return a row for each contestant and target: seconds over its rounds.
 
-    A round that does not reach the target counts as infinitely long: a median is None if half of
-    the rounds do not reach it. Setting and budget are those of the median round.
+    A round that does not reach the target counts as infinitely long, so a median is None if half
+    of the rounds do not reach it. Setting and budget are from the median round.
     """
     table = []
     for contestant in contestants:

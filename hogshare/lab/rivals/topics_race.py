@@ -1,9 +1,10 @@
 """The race of topic models: to a relative distance from the best perplexity known.
 
-The words of a held-out document are split in halves at random: the first gives the document's
-shares of topics, and the second is predicted. Perplexity is ``exp(-mean log p)`` over the second
-halves, with the topics' means. (scikit-learn's own `perplexity` is another quantity.) A model is a
-library's topic-word matrix, float [n_topics, n_words]; shares are inferred in the same way for all.
+The words of a held-out document are split in halves at random: the first half gives the document's
+shares of topics, and the second half is predicted. Perplexity is ``exp(-mean log p)`` over the
+second halves, with the topics' means. (scikit-learn's own `perplexity` is another quantity.) A
+model is a library's topic-word matrix, float [n_topics, n_words]; shares are inferred in the same
+way for all.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20)
 
 @dataclass(frozen=True)
 class TopicsTask(RaceTask):
-    """The numbers of topics, and of documents in a step."""
+    """The number of topics, and the number of documents in a step."""
 
     n_topics: int
     batch: int

@@ -1,11 +1,12 @@
 """Speedups of AsySG-con and AsySG-incon on the virtual clock, with the papers' tables.
 
-Iteration speedup with p workers is ``p * iterations(1) / iterations(p)`` and time speedup
-``seconds(1) / seconds(p)``, both to the same objective (as in Lian et al. 2015). An iteration is an
-update of the master (con) or a write cycle (incon). Gradients are real, of a linear problem; block
-times are drawn. Iteration speedup shows the cost of stale gradients; time speedup also includes the
-cost of reading, writing and the links at the model's home. The papers' tables are for networks and
-serve as a comparison only. ``hogshare bench speedup --runtime simulator`` measures networks.
+With p workers the iteration speedup is
+``p * iterations(1) / iterations(p)`` and the time speedup is ``seconds(1) / seconds(p)``, both to
+the same objective (as in Lian et al. 2015). An iteration is an update of the master (con) or a
+write cycle (incon). Gradients are real, of a linear problem; block times are drawn. Iteration
+speedup shows the cost of stale gradients; time speedup also includes the cost of reading, writing
+and the links at the model's home. The papers' tables are for networks and serve as a comparison
+only. ``hogshare bench speedup --runtime simulator`` measures networks.
 
 With too long a step, stale gradients act like momentum, and the iteration speedup exceeds the
 number of workers; with a still longer step the run diverges. The default step times the age of the

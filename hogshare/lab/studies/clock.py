@@ -18,7 +18,8 @@ def virtual(
 
     law : law of the block time, as parsed by `hogshare.simulation.block_times.parse`
     ceiling : number of workers that fill the links at the model's home; None: no limit
-    by_messages : whether changes are sent to a master, which takes no time for them, not written
+    by_messages : True: changes are sent to a master, which takes no time for them; False: workers
+        write them
     """
     block_time = block_times.parse(law)
     size = problem.dtype.itemsize * problem.n_features

@@ -5,8 +5,9 @@ plane (PSP's server) and the virtual clock. A block is one row. The error is the
 true model, relative to the distance at the start (normalised model error).
 
 The step of a barrier decides the comparison, so it is part of the result. A short step for all
-barriers shows the value of more updates, a long one the cost of old gradients, and each barrier's
-best step of a grid, found with another seed, its best result. The paper does not state its steps.
+barriers shows the value of more updates; a long one shows the cost of old gradients; each barrier's
+best step of a grid, found with another seed, shows its best result. The paper does not state its
+steps.
 
 Results are plain data as in `hogshare.lab.studies.psp_figures`; a series also has its ``step``, and
 ``over_time`` with the mean error and its interval at each whole virtual second.
@@ -80,8 +81,9 @@ def figure(
     law : str, default="exponential:1"
         Law of the block time, as parsed by `hogshare.simulation.block_times.parse`.
     step : float, default=None
-        Constant step of every barrier. None: a half, in units of 1 / (parameters + workers); in 1d
-        also 1.8, and each barrier's best of a quarter to 2, chosen with another seed.
+        Constant step of every barrier. None: 0.5 in units of 1 / (parameters + workers). In 1d the
+        result then also has 1.8, and each barrier's best step from 0.25 to 2, chosen with another
+        seed.
     seeds : int, default=5
         Runs of each setting; each has its own rows, block times and slow workers.
 
@@ -146,7 +148,7 @@ def errors(
     seed: int,
     share: float = 0.0,
 ) -> np.ndarray:
-    """The error at each whole virtual second of one run; infinite if the model has diverged."""
+    """Return the error at each whole virtual second of a run; infinite after a divergence."""
     n, seconds = settings["n_workers"], settings["seconds"]
     block_time = block_times.parse(settings["laws"][0])
     # twice the blocks of a worker on average, so that the time ends the run
@@ -220,7 +222,7 @@ def common_step(settings: Result) -> float:
 
 
 def over_time(settings: Result, advance: Advance) -> Result:
-    """Figure 1d: the error over time, with common steps and with each barrier's best step."""
+    """Make figure 1d: the error over time, with common steps and each barrier's best step."""
     names, law = strategies(settings), settings["laws"][0]
     ways = {"a step for all": [common_step(settings)] * len(names)}
     if settings["step"] is None:
@@ -273,7 +275,7 @@ def first_of(series: Sequence[Result], way: str) -> str:
 
 
 def with_stragglers(settings: Result, advance: Advance) -> Result:
-    """Figure 2b: the final error, with a growing share of slow workers."""
+    """Make figure 2b: the final error, with a growing share of slow workers."""
     names, law, step = strategies(settings), settings["laws"][0], common_step(settings)
     ends: dict[tuple[str, float], list[float]] = {}
     for seed in seeds_of(settings):
@@ -309,7 +311,7 @@ def most_sensitive(series: Sequence[Result]) -> str:
 
 
 def most_runs(name: str, seeds: int, tuned: bool) -> int:
-    """Return the most calls of `advance` by `figure`; `tuned`: whether no step is given."""
+    """Return the largest number of `figure`'s calls of `advance`; `tuned`: no step is given."""
     if name == "2b":
         return 5 * len(SHARES) * seeds
     return 5 * seeds * (1 + 2 * tuned) + 5 * len(GRID) * tuned

@@ -1,8 +1,9 @@
 """Networks by name: given by units, and the two Caffe networks of AsySG's tables 1 and 2.
 
-Source: Lian et al. 2015, section 5: LENET (431,080 parameters) with mini-batches of 60,
-CIFAR10-FULL (89,578) of 100, and 400-100-50-20-10 (46,380) with M = 50 and gamma = 1e-3 for the
-sum, 0.05 for the mean. The steps of the first two are by trial; the paper does not print them.
+Source: Lian et al. 2015, section 5. LENET has 431,080 parameters and mini-batches of 60 rows.
+CIFAR10-FULL has 89,578 parameters and mini-batches of 100 rows. 400-100-50-20-10 has 46,380
+parameters, M = 50 and gamma = 1e-3 for the sum of gradients (0.05 for the mean). The paper does not
+print the steps of the first two; they were found by trial.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Family(Protocol):
 
     @property
     def reads(self) -> str:
-        """The data that it reads: "rows" with labels, "ratings", "pairs", or "documents"."""
+        """Kind of the data that it reads: "rows" with labels, "ratings", "pairs" or "documents"."""
         ...
 
     @property
@@ -70,7 +70,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class NamedRatings:
-    """Squared errors of eight factors; for a file's ratings also with biases."""
+    """Ratings: squared errors of eight factors, and of biases if the ratings are from a file."""
 
     reads: str = "ratings"
     makes: int = 1_000_000
@@ -93,12 +93,12 @@ class NamedRatings:
         return factorisation(*triples, n_factors=RANK, biases=biases)
 
     def what(self, problem: GradientProblem) -> str:
-        """Sizes."""
+        """Describe the problem by its sizes."""
         facts = problem.facts()
         return f"factorisation, {facts['users']:,} users, {facts['items']:,} items"
 
     def batch(self, algorithm: str) -> int:
-        """One at a time, but for a master."""
+        """Return the rows of a gradient: one, or `MESSAGE` for a master."""
         return MESSAGE if algorithm == "con" else 1
 
     def step(self, problem: GradientProblem) -> float:
@@ -108,7 +108,7 @@ class NamedRatings:
 
 @dataclass(frozen=True)
 class NamedPairs:
-    """Preferences from pairs against drawn items: eight factors, by BPR."""
+    """Pairs of users and items: eight factors by BPR, each pair against a drawn item."""
 
     reads: str = "pairs"
     makes: int = 150_000
@@ -129,12 +129,12 @@ class NamedPairs:
         return preferences(*data, n_factors=RANK)
 
     def what(self, problem: GradientProblem) -> str:
-        """Sizes."""
+        """Describe the problem by its sizes."""
         facts = problem.facts()
         return f"preferences, {facts['users']:,} users, {facts['items']:,} items"
 
     def batch(self, algorithm: str) -> int:
-        """One at a time, but for a master."""
+        """Return the rows of a gradient: one, or `MESSAGE` for a master."""
         return MESSAGE if algorithm == "con" else 1
 
     def step(self, problem: GradientProblem) -> float:
@@ -144,7 +144,7 @@ class NamedPairs:
 
 @dataclass(frozen=True)
 class NamedTopics:
-    """Twenty topics with the steps of online LDA."""
+    """Documents: twenty topics, with the steps of online LDA."""
 
     reads: str = "documents"
     makes: int = 5_000
@@ -163,7 +163,7 @@ class NamedTopics:
         return topics(data, self.n_topics, random_state=0)
 
     def what(self, problem: GradientProblem) -> str:
-        """Sizes."""
+        """Describe the problem by its sizes."""
         return f"{self.n_topics} topics, {problem.n_params:,} parameters"
 
     def batch(self, algorithm: str) -> int:
@@ -171,7 +171,7 @@ class NamedTopics:
         return DOCUMENTS
 
     def step(self, problem: GradientProblem) -> None:
-        """Its own."""
+        """Return None: the problem has its own steps."""
 
 
 FAMILIES: dict[str, Family] = {

@@ -6,11 +6,11 @@
     series   a list; each has a law and a barrier, and points
     axes     what x and y are
 
-A point has x (None if a series is one point) and, over seeds, steps (mean clock), sd, spread,
-updates, control_messages and waiting_share, each as mean, low and high: the mean and its 95 %
-interval by Student's t, cut off at 0 (None with one seed, or if the mean is infinite). Some kinds
-of figures add `clocks` (workers at each clock, over all seeds), `over_time` (updates at the server)
-or `ratio`.
+A point has x (None if a series is one point), and six numbers over seeds: steps (mean clock), sd,
+spread, updates, control_messages and waiting_share. Each has mean, low and high: the mean and its
+95 % interval by Student's t, cut off at 0 (None with one seed, or if the mean is infinite). Some
+kinds of figures add `clocks` (workers at each clock, over all seeds), `over_time` (updates at the
+server) or `ratio`.
 
 Figures 4 and 5 are theory; their `series` are curves. Figures with gradients are in
 `hogshare.lab.studies.model_error`.
@@ -65,8 +65,8 @@ def figure(
     ----------
     name : {"1a", "1b", "1c", "1e", "2a", "2c", "3", "4", "5"}
     n_workers : int, default=1000
-        At least 101: a sample is one in a hundred, and figure 3's samples of ten must fit into its
-        smallest run, a tenth of the workers.
+        At least 101. A sample is one in a hundred, and in figure 3 a sample of ten must fit into
+        the smallest run, which has a tenth of the workers.
     seconds : float, default=40.0
         Virtual seconds of a run.
     laws : sequence of str, default=None
@@ -74,8 +74,8 @@ def figure(
         exponential with mean 1, and in figures 1a and 1e also uniform from 0.5 to 1.5 and gamma
         with shape 0.6.
     poll : float, default=None
-        Virtual seconds after which a waiting worker polls again. None: 0.05, in figures 2a and 2c
-        0.2.
+        Virtual seconds after which a waiting worker polls again. None: 0.2 in figures 2a and 2c,
+        0.05 in the others.
     seeds : int, default=5
         Runs of each setting.
     seed : int, default=0
@@ -129,7 +129,7 @@ def default_laws(name: str) -> tuple[str, ...]:
 
 
 def settings_of(name: str, laws: int) -> int:
-    """Return the number of calls of `advance` by `figure`, with that many laws."""
+    """Return the number of `figure`'s calls of `advance`, with that many laws."""
     figure, settings = FIGURES[name], {"n_workers": 1000}
     if isinstance(figure, Bound):
         return 0
@@ -173,8 +173,8 @@ def runs_of(
 def interval(values: Sequence[float], most: float = math.inf) -> dict[str, float | None]:
     """Return the mean and its 95 % interval by Student's t, for values from 0 to `most`.
 
-    With few, scattered values Student's interval exceeds this range; that part is cut off without
-    loss. With an infinite value (a diverged error) the interval is None.
+    With few, scattered values Student's interval exceeds this range; the part outside is cut off.
+    If a value is infinite (a diverged error), the interval is None.
     """
     mean = statistics.fmean(values)
     if len(values) < 2 or not math.isfinite(mean):
@@ -209,7 +209,7 @@ def clocks_of(runs: Sequence[Progress]) -> Result:
 
 
 def updates_of(runs: Sequence[Progress]) -> Result:
-    """Mean updates at the server over time."""
+    """Return the mean updates at the server over time."""
     counts = np.mean([run.updates_by for run in runs], axis=0)
     return {"over_time": {"seconds": runs[0].times.tolist(), "updates": counts.tolist()}}
 
@@ -271,7 +271,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Bound:
-    """Figures 4 and 5: a bound of Theorem 2 against the sample."""
+    """A figure of theory (4 and 5): a bound of Theorem 2 against the sample."""
 
     title: str
     name: str
@@ -297,7 +297,7 @@ class Bound:
 
 
 def more_workers(settings: Result) -> list[Setting]:
-    """Figure 3: from a tenth of the workers to all, with a constant sample size."""
+    """Return figure 3's settings: a tenth to all of the workers, with a constant sample."""
     counts = [max(11, round(part * settings["n_workers"])) for part in PARTS]
     return [(float(n), n, (PAPERS_SLOW, PAPERS_FACTOR)) for n in counts]
 
@@ -315,7 +315,7 @@ def by_law(series: Sequence[Result], key: str) -> dict[str, dict[str, float]]:
 
 
 def order_notes(series: Sequence[Result]) -> list[str]:
-    """Figure 1a: compare pBSP with SSP; in the paper pBSP makes more progress."""
+    """Describe figure 1a: compare pBSP with SSP; in the paper pBSP makes more progress."""
     return [
         f"With {law} pBSP reaches {steps['pbsp']:.1f} steps and SSP {steps['ssp']:.1f}: "
         + (
@@ -328,7 +328,7 @@ def order_notes(series: Sequence[Result]) -> list[str]:
 
 
 def message_notes(series: Sequence[Result]) -> list[str]:
-    """Figure 1e: compare updates; in the paper ASP sends almost ten times as many as BSP."""
+    """Describe figure 1e: compare updates; the paper's ASP sends almost ten times BSP's."""
     notes = []
     for law, sent in by_law(series, "updates").items():
         times = sent["asp"] / sent["bsp"]

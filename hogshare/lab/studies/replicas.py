@@ -44,10 +44,10 @@ def _even(w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
 
 
 def consistency(sync: str, reduces: int, seed: int, n_numbers: int = N_NUMBERS) -> dict[str, float]:
-    """Figure 8: shares of eight processes' reduces by the number of used inputs, of seven.
+    """Measure figure 8: how many of seven inputs the reduces of eight processes use.
 
-    ``all`` and ``five`` are shares of reduces with all seven, and with five or more; ``mixed`` is 1
-    if the model has numbers of two messages, which no synchronisation may produce.
+    ``all`` is the share of reduces with all seven inputs, ``five`` the share with five or more.
+    ``mixed`` is 1 if the model has numbers of two messages; no synchronisation may produce this.
     """
     problem = problems.user(_even, 8 * reduces, n_numbers)
     report = solve(
@@ -120,7 +120,7 @@ def to_target(
 
     They are infinite if the target is not reached.
 
-    step : multiplied by the number of workers, because the workers' steps are averaged
+    step : a worker's step is this times the number of workers, because steps are averaged
     """
     n = machines.n_workers
     every = max(1, problem.n_rows // (n * ROUNDS_PER_EPOCH))
@@ -138,7 +138,7 @@ def to_target(
 
 
 def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:
-    """Scale a run's totals to its part up to the target: traffic is constant per block."""
+    """Scale a run's totals to the part of it up to the target: traffic per block is constant."""
     assert report.trace is not None and report.reduces is not None
     blocks = report.trace.first(target, "blocks")
     seconds = report.trace.first(target, "seconds")
@@ -153,10 +153,10 @@ def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:
 
 
 def of_digits(sync: str, seed: int, *, base_seconds: float | None) -> Report:
-    """Figure 10's run on digits: 25 workers on the root graph, with blocks of unequal length.
+    """Make figure 10's run on digits: 25 workers on the root graph, with unequal blocks.
 
-    ASYNC has `PATIENCE` times the others' epochs: only a run that still misses the target counts
-    as not converging.
+    ASYNC gets `PATIENCE` times the epochs of the others. It counts as not converging only if it
+    then still misses the target.
 
     base_seconds : mean sleep of a block, in threads; None: on a virtual clock
     """
@@ -179,10 +179,10 @@ def of_digits(sync: str, seed: int, *, base_seconds: float | None) -> Report:
 
 
 def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
-    """Figure 9 on a small network: rows per virtual second, and accuracy after `epochs` epochs.
+    """Measure figure 9 on a small network: rows per virtual second, and the final accuracy.
 
-    ASYNC does not wait at the ends of epochs: the run ends when the last worker has done its share,
-    and all rows done by then are counted.
+    ASYNC does not wait at the ends of epochs. Its run ends when the last worker has done its share
+    of `epochs` epochs, and all rows done by then are counted.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -211,10 +211,11 @@ def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
 
 
 def five_nodes(sync: str, rounds: int) -> np.ndarray:
-    """Figures 3 and 4: waiting in virtual seconds of five workers, two of them thrice as slow.
+    """Measure figures 3 and 4: virtual waits of five workers, two of them thrice as slow.
 
-    W1, W2 and W3 send along a ring, W4 and W5 to each other, W3 to W4 and W5 to W1. Columns of the
-    result (5, 3) are for messages, acknowledgements and the barrier.
+    W1, W2 and W3 send along a ring; W4 and W5 send to each other; W3 sends to W4, and W5 to W1. The
+    result has shape (5, 3); its columns are the seconds of waiting for messages, for
+    acknowledgements and for the barrier.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5 * rounds, 3))
@@ -235,7 +236,7 @@ def five_nodes(sync: str, rounds: int) -> np.ndarray:
 
 
 def five_nodes_by_hand(rounds: int) -> np.ndarray:
-    """Compute the waits of NOTIFY-ACK with one message under way from its rule.
+    """Compute the waits of NOTIFY-ACK from its rule, with one message under way.
 
     A worker sends when it has computed and its out-neighbours have used its last message; it
     begins a round when all its in-neighbours have sent.

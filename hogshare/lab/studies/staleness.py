@@ -1,10 +1,10 @@
 """The cost of stale gradients, by experiment: the rates of AsySG, and ASAGA's linear rate.
 
 AsySG's corollaries (Lian et al. 2015) state how the mean squared norm of the gradient falls with
-the number of updates K and the rows M of a gradient, at every age up to a bound; the runs use the
-corollaries' step sizes. ASAGA (Leblond, Pedregosa and Lacoste-Julien 2017) converges linearly at
-ages below a tenth of the rows. Ages come from workers of equal speed on a virtual clock: each of
-T + 1 workers makes its update T updates after its read.
+the number of updates K and the number of rows M of a gradient, at every age up to a bound. The runs
+use the corollaries' step sizes. ASAGA (Leblond, Pedregosa and Lacoste-Julien 2017) converges
+linearly at ages below a tenth of the rows. Workers have equal speed on a virtual clock, so T + 1
+workers make each update T updates after its read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ PRECISION = 1e-11  # precision of the optimum: smaller gaps are meaningless
 class LogisticFacts:
     """A logistic problem with its constants for the analysis.
 
-    L, L_max, L_row : of the gradient, of the gradient along one coordinate, of one row's gradient
+    L : Lipschitz constant of the gradient
+    L_max : Lipschitz constant of the gradient along one coordinate
+    L_row : Lipschitz constant of one row's gradient
     """
 
     problem: RowProblem
@@ -48,7 +50,7 @@ class LogisticFacts:
 
 
 def drawn(seed: int, n_rows: int = N_ROWS) -> LogisticFacts:
-    """Draw normal rows with noisy labels; sigma is the larger of start and optimum."""
+    """Draw normal rows with noisy labels; sigma is the larger one of start and optimum."""
     X, y = noisy_classes(n_rows, N_FEATURES, seed)
     problem = problems.linear(X, y, alpha=ALPHA, fit_intercept=False)
     best = solve(problem, rule="saga", n_workers=1, runtime="caller", stop=200, seed=0, trace=1)
@@ -68,9 +70,10 @@ def drawn(seed: int, n_rows: int = N_ROWS) -> LogisticFacts:
 def consistent(
     known: LogisticFacts, rows: int, updates: int, age: int, seed: int
 ) -> dict[str, float]:
-    """AsySG-con with the step (9): ``norm``, the mean squared gradient, and ``bound``, (11).
+    """Run AsySG-con with the paper's step (9).
 
-    ``largest_age`` is the largest age that (10) allows.
+    Return ``norm``, the mean squared gradient; ``bound``, the paper's (11); and ``largest_age``,
+    the largest age that (10) allows.
     """
     facts = bounds.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
     step, oldest = bounds.con_step_size(facts, updates), bounds.con_largest_age(facts, updates)
@@ -82,7 +85,7 @@ def consistent(
 def inconsistent(
     known: LogisticFacts, rows: int, writes: int, age: int, seed: int
 ) -> dict[str, float]:
-    """As `consistent`, for AsySG-incon with (17) and writes of one coordinate: (19), (18)."""
+    """Run AsySG-incon with writes of one coordinate and step (17); bound (19), age by (18)."""
     facts = bounds.CoordinateConstants(
         gap=known.gap,
         L=known.L,
@@ -111,10 +114,10 @@ def _watched(
     falls: float,
     **settings: Any,
 ) -> float:
-    """Mean of the squared gradient over updates, evaluated at intervals.
+    """Return the mean of the squared gradient over updates, evaluated at intervals.
 
-    Each evaluation represents the updates until the next. The intervals are short: otherwise a
-    gradient that falls between two evaluations would count with its first value.
+    Each evaluation represents the updates until the next one. The intervals are short, because a
+    gradient that falls between two evaluations counts with its first value.
 
     falls : relative decrease of the gradient's fastest component by one update
     """
@@ -140,7 +143,7 @@ def _watched(
 
 
 def asaga_rate(known: LogisticFacts, age: int, epochs: int, seed: int) -> float:
-    """Slope per epoch of the logarithm of ASAGA's gap, with the step 1 / (3 L), L of a row.
+    """Return the slope per epoch of log(ASAGA's gap), with the step 1 / (3 L), L of a row.
 
     Tasks have one row each; a result is used `age` updates after its task's read of the model.
     """
@@ -164,5 +167,5 @@ def asaga_rate(known: LogisticFacts, age: int, epochs: int, seed: int) -> float:
 
 
 def slope(sizes: list[int], values: list[float]) -> float:
-    """Slope of the logarithms, by least squares."""
+    """Return the slope of the logarithms, by least squares."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])

@@ -1,4 +1,4 @@
-"""Synthetic rows, images and documents for benches without data: the same for the same seed."""
+"""Synthetic rows, images and documents for benches without data; equal seeds give equal data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def noisy_classes(n_rows: int, n_inputs: int, seed: int) -> tuple[np.ndarray, np
 def images(
     n_rows: int, shape: tuple[int, int, int], n_classes: int, dtype: Any, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw smooth images of each class, shifted and with noise; and int64 classes.
+    """Draw smooth, shifted images with noise for each class; return images and int64 classes.
 
     shape : height, width and channels; images are flat, (n_rows, height * width * channels)
     """

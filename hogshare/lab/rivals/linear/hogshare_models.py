@@ -49,7 +49,7 @@ class HogshareSGD(Linear):
 
 
 class HogshareLogistic(Linear):
-    """`hogshare.LogisticRegression`, which evaluates the gradient during a fit; by tolerance."""
+    """`hogshare.LogisticRegression`, which checks the gradient in a fit; budgets are tolerances."""
 
     name = "hogshare LogisticRegression"
     library = "hogshare"

@@ -1,9 +1,9 @@
 """Solve the dual of a support vector machine with few columns by an interior point method.
 
-With z_i = y_i x_i: maximise sum(a) - |Z'a|^2 / 2 over 0 <= a <= top. Mehrotra's predictor and
-corrector. The matrix of a Newton step is diagonal plus Z Z', so only a matrix of columns by columns
-is factorised (Woodbury). Source: Ferris and Munson 2002, section 2. s and t are the multipliers of
-a >= 0 and of a <= top; slack is top - a.
+With z_i = y_i x_i, the rows of Z, maximise sum(a) - |Z'a|^2 / 2 over 0 <= a <= top, by Mehrotra's
+predictor and corrector. The matrix of a Newton step is diagonal plus Z Z', so only a matrix of
+columns by columns is factorised (Woodbury). Source: Ferris and Munson 2002, section 2. s and t are
+the multipliers of a >= 0 and of a <= top; slack is top - a.
 """
 
 from __future__ import annotations

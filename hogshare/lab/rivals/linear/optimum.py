@@ -7,9 +7,9 @@ Log loss: SciPy's trust-region Newton with conjugate gradients. The objective is
 convex: F(w) - F* <= |gradient|^2 / (2 alpha) bounds the error.
 
 Hinge, up to `DENSE_COLUMNS` columns: an interior point method on the dual; its duality gap bounds
-the error. Above: scikit-learn's dual coordinate descent (LIBLINEAR), without a bound. Coordinate
-descent is not used for few columns, because with many rows it stops short: on 20,000 rows of
-Covertype, 100,000 iterations at tol=1e-10 were 0.3 % above the optimum.
+the error. Hinge, with more columns: scikit-learn's dual coordinate descent (LIBLINEAR), without a
+bound. Coordinate descent is not used for few columns, because with many rows it stops short: on
+20,000 rows of Covertype, 100,000 iterations at tol=1e-10 were 0.3 % above the optimum.
 """
 
 from __future__ import annotations

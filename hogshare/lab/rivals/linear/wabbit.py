@@ -81,7 +81,7 @@ class WabbitSGD(Linear):
 
 
 class WabbitBFGS(WabbitSGD):
-    """Its L-BFGS, a batch method; the penalty is that of the summed loss."""
+    """Its L-BFGS, a batch method; the penalty belongs to the summed loss."""
 
     name = "vw BFGS"
     losses = ("log_loss",)
