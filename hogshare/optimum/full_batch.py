@@ -199,7 +199,7 @@ def by_newton(descent: FullBatchDescent, step_at: Step, stops_at_zero: bool = Fa
         step = step_at(curvature, current)
         better = None if step is None else _better(descent, step, stops_at_zero)
         if better is None and stops_at_zero:
-            # so many coefficients became zero that the rest of the step led uphill
+            # so many coefficients became zero that the remaining step led uphill
             scale = np.maximum(curvature.diagonal(), np.finfo(np.float64).tiny)
             better = _better(descent, -current.gradient / scale, stops_at_zero)
         if better is None:
