@@ -1,9 +1,9 @@
 """Folding a lane's copy of the model into the model, with the exchange's weights.
 
 A lane is a thread that takes a quantum in each round (see `schedule`). The weights come from
-`hogshare.kernels.exchange.copy_exchange`, which derives them. Here the stretch is 1 and there is no
-carried part, because a copy ends with its quantum. One thing differs, because a quantum is a
-hundred times as long as the interval between two exchanges in memory.
+`hogshare.kernels.exchange.copy_exchange`, which derives them. In this file the stretch is 1 and
+there is no carried part, because a copy ends with its quantum. One thing differs, because a quantum
+is a hundred times as long as the interval between two exchanges in memory.
 
 The fading. In a quantum of B rows with step size eta the l2 penalty multiplies the model by a
 factor of nearly exp(-z), where z = eta B l2. If changes are averaged, P workers fade the model
