@@ -43,7 +43,8 @@ class AsyncContext:
 
     Source: Soori, Mishchenko, Mokhtari, Mehri Dehnavi and Gurbuzbalaban, "ASYNC: a cloud engine
     with asynchrony and history for distributed machine learning", IPDPS 2020 (arXiv:1907.08526),
-    ``AsyncContext`` and Table I. Each method names its counterpart there, and its departures.
+    ``AsyncContext`` and Table I. Each method names its counterpart in the paper, and its
+    departures.
 
     Parameters
     ----------
@@ -56,8 +57,6 @@ class AsyncContext:
     n_workers : int, optional
         Number of workers; by default one for each usable core, all workers of the cluster, or all
         ranks but rank 0.
-        Number of workers; by default one for each usable core, all of the cluster's, or all ranks
-        but one.
     seed : int, default=0
         Seed for the rows that tasks draw.
     cutoff : int, optional

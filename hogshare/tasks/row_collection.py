@@ -108,10 +108,11 @@ class Collection:
         Parameters
         ----------
         f : callable or problem
-            ``f(rows, *values)``. Here `rows` is ``(X, y)``, or X if there is no y, and `values` are
-            the broadcasts' arrays, read-only. Or a problem, or its ``problem.gradient``: the value
-            is then the sum of the gradients of the drawn rows, by the problem's kernel. A function
-            is sent to workers once. So pass values that change from task to task as broadcasts.
+            ``f(rows, *values)``. The argument `rows` is ``(X, y)``, or X if there is no y, and
+            `values` are the broadcasts' arrays, read-only. Or a problem, or its
+            ``problem.gradient``: the value is then the sum of the gradients of the drawn rows, by
+            the problem's kernel. A function is sent to workers once. So pass values that change
+            from task to task as broadcasts.
         *broadcasts : Broadcast
         each : {"block", "row"}, default="block"
             "block": `rows` are all drawn rows of a partition, as arrays. "row": one row, ``(x,

@@ -1,7 +1,7 @@
 """Step sizes of methods on tasks: functions of the update's number and of the result.
 
-A rule is any function ``step(k, result) -> float``. Here k counts updates of the model from 0, and
-the result has its staleness as an attribute.
+A rule is any function ``step(k, result) -> float``. The argument k counts updates of the model from
+0, and the result has its staleness as an attribute.
 """
 
 from __future__ import annotations
