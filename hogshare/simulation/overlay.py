@@ -26,15 +26,15 @@ workers in an arc reports it (`Drawn.crowded`).
 Alternatives, for 1000 workers:
 
 - Accept an owner with chance (least zone) / (its zone). This is exact, but the least of n zones is
-about 1 / n^2. So a draw takes about n tries, 6000 hops, and a worker must know the least zone.
+  about 1 / n^2. So a draw takes about n tries, 6000 hops, and a worker must know the least zone.
 - Accept with chance (c / n) / (zone), with a larger constant c. This is quick (1.6 tries for c =
-1), but biased again, because zones below c / n are as unlikely as before: for c = 1, the zones of
-six workers of ten.
+  1), but biased again, because zones below c / n are as unlikely as before: for c = 1, the zones of
+  six workers of ten.
 - Average zones: continue by a random number of successors below s, accept with ``c / (n * average
-of the last s zones)``. This is as exact as ours and about as expensive, but a worker must know s
-predecessors.
+  of the last s zones)``. This is as exact as ours and about as expensive, but a worker must know s
+  predecessors.
 - King and Saia, "Choosing a random peer" (PODC 2004): a long zone's surplus goes to the next
-workers. This is as exact, with the same tail of failures; it takes 7 tries with their constants.
+  workers. This is as exact, with the same tail of failures; it takes 7 tries with their constants.
 """
 
 from __future__ import annotations
