@@ -1,7 +1,7 @@
 """One model on every core: scikit-learn's estimators, with one changed import.
 
-Names are imported at first use: ``import hogshare`` and the command line's ``--help`` load neither
-Numba nor scikit-learn.
+Names are imported at first use. Therefore ``import hogshare`` and the command line's ``--help``
+load neither Numba nor scikit-learn.
 """
 
 from __future__ import annotations

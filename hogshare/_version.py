@@ -1,3 +1,3 @@
-"""The version, in a file of its own so that the build and ``--version`` read it cheaply."""
+"""The version; in a file of its own, because the build and ``--version`` must read it fast."""
 
 __version__ = "0.1.0"

@@ -1,10 +1,10 @@
-"""Barriers, which decide by the others' progress when a worker may go on after a block.
+"""Barriers: they decide, from the other workers' progress, when a worker may start its next block.
 
 A barrier reads clocks, the number of blocks that each worker has completed. It makes a worker wait
 *before* its next block. It ignores workers that are starting, done or dead; a late worker joins at
 the least clock of the others.
 
-`hogshare.kernels.schedule.barrier_codes` has the compiled form of all but the user's own.
+`hogshare.kernels.schedule.barrier_codes` has the compiled form of all barriers but the user's own.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hogshare.shm.table import ProgressTable
 from hogshare.system.messages import nearest, sentence
 from hogshare.system.ranges import LARGEST, flag, is_integer, is_number, share, store_whole
 
-ANY_NUMBER = 1 << 62  # of workers, above any sample
-POLLS_PER_BLOCK = 20  # default at a barrier that draws a new sample at each poll
+ANY_NUMBER = 1 << 62  # number of workers, above any sample
+POLLS_PER_BLOCK = 20  # default for a barrier that draws a new sample at each poll
 
 UserBarrier = Callable[[ProgressTable, int], bool]
 
@@ -46,9 +46,9 @@ class ASP:
 class BSP:
     """Bulk synchronous parallel: all workers start the same block together.
 
-    With private copies (`Shared` with an exchange) workers fold and claim in their order, so that
-    the same seed and number of workers give the same model bit for bit, in threads and in
-    processes.
+    With private copies (`Shared` with an exchange) workers fold and claim in the order of their
+    numbers. The same seed and number of workers then give the same model bit for bit, in threads
+    and in processes.
 
     Source: Wang, Catterall and Mortier 2017, predicate (1); as a test of one worker,
     ``clock <= min(clocks)``.
@@ -68,7 +68,7 @@ class SSP:
     Parameters
     ----------
     staleness : int or float
-        Bound r of ``clock - min(clocks) <= r`` when a worker passes. 0 is `BSP`, infinity `ASP`.
+        Bound r of ``clock - min(clocks) <= r`` when a worker passes. 0 is `BSP`, infinity is `ASP`.
 
     Notes
     -----
@@ -95,12 +95,12 @@ class PBSP:
     Parameters
     ----------
     sample : int
-        Number of other workers' clocks to read, drawn without replacement. All others, or more, is
-        `BSP`; 0 is `ASP`.
+        Number of other workers' clocks to read, drawn without replacement. With the number of all
+        other workers, or more, it is `BSP`; with 0 it is `ASP`.
     hold : bool, default=False
         Whether to reuse a sample until it lets the worker pass, instead of drawing a new one at
-        every poll. (A worker that dies or joins changes it.) The paper does not say which; the two
-        differ by up to a factor of two in progress.
+        every poll. (A worker that dies or joins changes it.) The paper does not say which; the
+        progress of the two differs by up to a factor of two.
 
     Notes
     -----
@@ -157,7 +157,7 @@ class PSSP:
 
 @dataclass(frozen=True)
 class Fraction:
-    """Fraction barrier: a share of the others is at most `staleness` blocks behind.
+    """Fraction barrier: at least a share of the others is at most `staleness` blocks behind.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class Fraction:
     staleness : int or float, default=0
         As in `SSP`.
     sample : int or None, default=None
-        Number of other workers to sample; None: all.
+        Number of other workers to sample; None is all other workers.
     hold : bool, default=False
         As in `PBSP`.
 
@@ -201,9 +201,9 @@ class Throttled:
     Parameters
     ----------
     available : int
-        Number of waiting workers at which all waiting workers go on; if fewer are left in the run,
-        their number. 1 is `ASP`. With the number of workers, all wait for each other as in `BSP`,
-        but go on in any order, which gives a different model.
+        Number of waiting workers at which all waiting workers go on. If fewer workers are left in
+        the run, it is their number. 1 is `ASP`. With the number of workers, all workers wait for
+        each other as in `BSP`, but they go on in any order. This gives a different model.
 
     Notes
     -----
@@ -248,9 +248,9 @@ def barrier_of(barrier: Any) -> Barrier:
     Raises
     ------
     ValueError
-        If a str names no barrier.
+        If a str is not the name of a barrier.
     TypeError
-        If the argument is no barrier, or a class with required parameters.
+        If the argument is not a barrier, or is a class with required parameters.
     """
     if barrier is None:
         return ASP()
@@ -308,7 +308,7 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
     numbers["share"] = float(given.get("share", 1.0))
     numbers["reuses"] = int(given.get("hold", False))
     sample = given.get("sample")
-    # a sample of all others is all of them: EVERYBODY draws nothing
+    # a sample of all others needs no draw: EVERYBODY
     if sample is not None and sample < n_workers - 1:
         numbers["sample"] = int(sample)
     return numbers
@@ -340,7 +340,7 @@ def ask(barrier: UserBarrier, table: ProgressTable, me: int) -> bool:
         ) from error
     if answer is True or answer is False:
         return answer
-    if type(answer).__name__ in ("bool", "bool_"):  # NumPy's
+    if type(answer).__name__ in ("bool", "bool_"):  # NumPy's bool
         return bool(answer)
     raise BarrierError(
         f"The barrier {name_of(barrier)} returned {answer!r} ({type(answer).__name__}); it must "
@@ -363,13 +363,13 @@ NAMES = tuple(_NAMED)
 def parse(text: str) -> BuiltIn:
     """Read a barrier from the text of a command line or an argument.
 
-    After a colon come numbers in the order of the class's parameters, and ``hold`` last for
+    After a colon come numbers, in the order of the class's parameters; a final ``hold`` is
     ``hold=True``.
 
     Raises
     ------
     ValueError
-        If there is no such barrier, or its numbers do not fit.
+        If there is no such barrier, or its number of parameters or their values are not valid.
 
     Examples
     --------

@@ -34,7 +34,7 @@ __all__ = [
     "zipf_classification",
 ]
 
-# Mandelbrot's offset for words of English: rank r is drawn in proportion to 1 / (r + 2.7)
+# Mandelbrot's offset for English words: rank r is drawn in proportion to 1 / (r + 2.7)
 ZIPF_OFFSET = 2.7
 
 
@@ -48,8 +48,8 @@ def clicks(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make a log of user-item pairs with popular items, busy users and different tastes.
 
-    A user meets items without repetition. The probability of the next item is proportional to the
-    item's popularity (by Zipf's law) times its match with the user's factors.
+    A user never meets an item twice. The probability of the next item is proportional to the item's
+    popularity (by Zipf's law) times the match of its factors with the user's.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def clicks(
     counts = np.clip((n_pairs * busy / busy.sum()).astype(np.int64), 3, n_items // 4)
     parts = []
     for user, count in enumerate(counts.tolist()):
-        # the largest scores with Gumbel noise are a random draw without repetition
+        # the items with the largest scores plus Gumbel noise are a random draw without repetition
         scores = 0.6 * (Q @ P[user]) + popularity + rng.gumbel(size=n_items)
         best = np.argpartition(-scores, count)[:count]
         parts.append(best[np.argsort(-scores[best])])
@@ -114,10 +114,10 @@ def zipf_classification(
     """Make a sparse set of two classes that resembles text: the shape of rcv1 by default.
 
     A row is a bag of words. Word frequencies follow the law of Zipf and Mandelbrot: a few columns
-    occur in most rows, and most columns in few rows. In this case workers that share one vector
+    occur in most rows, and most columns in few rows. On such rows workers that share one vector
     conflict. Row lengths are log-normal, values are scikit-learn's tf-idf (sublinear, smoothed)
-    with rows of norm one, and the columns are shuffled. Labels come from a sparse linear model
-    with noise; about half of them are of each class.
+    with rows of norm one, and the columns are shuffled. Labels come from a sparse linear model with
+    noise; each class has about half of the rows.
 
     Parameters
     ----------
@@ -169,10 +169,10 @@ def zipf_classification(
 def _words_per_row(
     rng: np.random.Generator, n_samples: int, nnz_per_row: float, share: np.ndarray
 ) -> np.ndarray:
-    """Compute the words to draw per row for the wanted mean number of *different* words.
+    """Return the number of draws for each row that gives the wanted mean of *different* words.
 
-    With W draws, word j is missing with probability (1 - share_j)^W; the expected number of
-    different words is inverted by interpolation on a grid of W.
+    With W draws, word j is missing with probability (1 - share_j)^W. This gives the expected number
+    of different words as a function of W; the function is inverted by interpolation on a grid.
     """
     sigma = 0.6
     wanted = rng.lognormal(np.log(nnz_per_row) - 0.5 * sigma**2, sigma, n_samples)
@@ -191,7 +191,7 @@ def dense(
     dtype: Any = np.float64,
     noise: float = 0.3,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make a dense set of standardised, correlated columns with a linear truth.
+    """Make a dense set of standardized, correlated columns with labels from a linear model.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def known_rank(
     seed: int = 0,
     noise: float = 0.3,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make ratings of a known rank with noise, about equally many per user and per item.
+    """Make noisy ratings of known rank, about equally many for each user and for each item.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def known_rank(
     seed : int, default=0
         The same seed gives the same set.
     noise : float, default=0.3
-        Standard deviation of the noise; that of the ratings without noise is 1.
+        Standard deviation of the noise; without noise the ratings' standard deviation is 1.
 
     Returns
     -------
@@ -288,7 +288,8 @@ def load(
     dtype : dtype, default=float64
         Type of the rows.
     n_features : int, default=None
-        Columns of a file of LIBSVM text or LDA-C; None: the largest index in the file.
+        Number of columns of a file of LIBSVM text or LDA-C; None uses the largest index in the
+        file.
     zero_based : bool or "auto", default="auto"
         Whether indices of a file of LIBSVM text begin at 0 (True) or at 1 (False). "auto" means 0
         if an index 0 occurs, else 1. Set it for files that belong together, such as training and
@@ -318,9 +319,9 @@ def load(
     Warns
     -----
     UserWarning
-        If neither 0 nor 1 occurs as an index: then "auto" is a guess. If plain LIBSVM text does
-        not end with a newline: the last number may be cut off. If text was read as LDA-C, which
-        resembles LIBSVM text, and the file's name does not settle the format.
+        If neither 0 nor 1 occurs as an index, since "auto" is then a guess. If plain LIBSVM text
+        does not end with a newline, since the last number may be cut off. If text was read as
+        LDA-C, which resembles LIBSVM text, and the file's name does not settle the format.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def save(figure: Any, path: str | Path) -> None:
 
 
 def label(ax: Any, x: str, y: str, grid: str = "both", legend: float | None = None) -> None:
-    """Label the axes, draw a grid along both or one, and a legend of a font size in points."""
+    """Label the axes; draw a grid along one or both, and a legend with a font size in points."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.grid(alpha=0.3, axis=grid)
@@ -78,7 +78,7 @@ def draw_run(title: str, trace: Any, losses: Any, staleness: Any, ax: Any = None
     title : str
         Title of a new figure.
     trace, losses : Trace or None, ndarray
-        As `draw_trace` takes them.
+        As in `draw_trace`.
     staleness : ndarray
         Number of pushes at each staleness.
     ax : matplotlib Axes or a pair of them, default=None

@@ -1,8 +1,7 @@
 """Ranking metrics for the first k recommended items, and splits of ratings to measure them.
 
-A list has items, best first. A metric depends on which of them are relevant to the user and on
-their places; ratings do not count. Each metric is the mean over users with at least one relevant
-item.
+A list has items, best first. A metric depends on the places of the items that are relevant to the
+user; ratings do not count. Each metric is the mean over users with at least one relevant item.
 
 Examples
 --------
@@ -44,8 +43,8 @@ def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float
     Parameters
     ----------
     recommended : sequence of lists
-        For each user the recommended items, best first, each once. Places missing in a list
-        shorter than k count as misses.
+        For each user the recommended items, best first, each once. If a list is shorter than k, the
+        missing places count as misses.
     relevant : sequence of collections
         For each user the relevant items.
     k : int, default=10
@@ -157,10 +156,10 @@ def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) 
 
 
 def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) -> float:
-    """Area under the ROC curve if the order behind the first k places is unknown.
+    """Area under the ROC curve if the order of the items after the first k is unknown.
 
-    The probability that a relevant item precedes an irrelevant one; for two items behind the first
-    k places, both orders are equally likely.
+    This is the probability that a relevant item precedes an irrelevant one. For two items that are
+    not among the first k, both orders are equally likely.
 
     Parameters
     ----------
@@ -257,7 +256,7 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
 def leave_k_out(
     users: Any, k: int = 1, *, times: Any = None, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split ratings: hold out k of each user for a test; the others are for training.
+    """Split ratings: hold out k ratings of each user for a test; the others are for training.
 
     Parameters
     ----------
@@ -266,15 +265,15 @@ def leave_k_out(
     k : int, default=1
         Ratings to hold out per user; all ratings of a user with k or fewer are for training.
     times : array-like of shape (n_ratings,), default=None
-        Time of each rating. The latest are held out, among equal times the last ones. None: a
-        random choice.
+        Time of each rating. The latest ratings are held out; among equal times, the last ones in
+        `users`. None is a random choice.
     random_state : int, RandomState or None, default=None
         Seed of the random choice.
 
     Returns
     -------
     train, test : ndarray of int64
-        Places of the ratings, in their order.
+        Places of the ratings, in ascending order.
 
     Raises
     ------
@@ -314,12 +313,13 @@ def split_by_time(times: Any, test_size: float = 0.25) -> tuple[np.ndarray, np.n
     times : array-like of shape (n_ratings,)
         Time of each rating.
     test_size : float, default=0.25
-        Share of the ratings for the test, at most: ratings of equal times are not split.
+        Largest share of the ratings for the test; ratings with the same time are not separated, so
+        the share may be smaller.
 
     Returns
     -------
     train, test : ndarray of int64
-        Places of the ratings, in their order.
+        Places of the ratings, in ascending order.
 
     Raises
     ------
@@ -411,7 +411,7 @@ def _area(n_items: int) -> Measure:
                 f"n_items={n_items} is too small for a user with {n} relevant items and "
                 f"{missed:g} other recommended ones: give the number of all items."
             )
-        above = np.cumsum(hits)  # at a miss: the hits before it
+        above = np.cumsum(hits)  # at a miss: number of hits before it
         in_order = float(above @ (1.0 - hits))
         # a miss behind the first k: after all hits, and after half of the relevant items behind
         return (in_order + (misses - missed) * (hits.sum() + n) / 2.0) / (n * misses)

@@ -67,7 +67,7 @@ class Trace:
             raise ValueError("the arrays of a trace must have one length")
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return the arrays by name, without those that were not requested."""
+        """Return the arrays by name, without arrays that were not requested."""
         known = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {k: np.asarray(v, dtype=np.float64) for k, v in known.items() if v is not None}
 
@@ -94,7 +94,7 @@ class Trace:
         i = int(reached[0])
         if i == 0 or not np.isfinite(self.objective[i - 1]):
             return float(x[i])
-        drop = self.objective[i - 1] - self.objective[i]  # above 0: i is the first below
+        drop = self.objective[i - 1] - self.objective[i]  # i > 0: snapshot i is the first below
         share = (self.objective[i - 1] - objective) / drop
         return float(x[i - 1] + share * (x[i] - x[i - 1]))
 
@@ -138,7 +138,7 @@ class Report(Document):
     stop_reason : str
         Why the run ended, as a phrase.
     epoch_losses : ndarray of shape (n_epochs,)
-        Mean training loss of each epoch; the loss of a row is taken before the row's own step.
+        Mean training loss of each epoch; the loss of a row is computed before the row's own step.
         Empty if ``Stop.tol`` is None, because nothing else needs it.
     checks : list of dict
         Evaluations of the model for ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
@@ -155,13 +155,14 @@ class Report(Document):
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, the number of pushes by others
         between a worker's pull and its push. The last bin counts that staleness and more. With a
-        master, the histogram is of messages: a message's staleness is the number of messages of
-        others that the master had taken and that were not in the snapshot.
+        master, the histogram counts messages: a message's staleness is the number of other workers'
+        messages that the master had taken and that were not in the snapshot.
     ages : ndarray of int or None
         With a master, a histogram of ages: ``ages[t]`` messages had age ``t``, the number of
         updates of the model between a message's snapshot and its own update. An update is the sum
-        of M messages and may include the worker's own previous one. None without a master: then an
-        update is a push, none of the worker's own comes in between, and the age is the staleness.
+        of M messages and may include the worker's own previous one. None without a master: an
+        update is then a push, no push of the worker's own comes in between, and the age is the
+        staleness.
     turns : int64 array of shape (n_workers, n_turns, 4)
         The last quanta of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros if a
         worker had fewer. A quantum is some milliseconds of blocks without a pause. In the JSON:
@@ -187,8 +188,8 @@ class Report(Document):
         ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None if
         no such analysis exists or it was not requested.
     again : Repeatable or None
-        The arguments of `solve`, to repeat the run on a virtual clock; for `predict`. Not part of
-        the JSON.
+        The arguments of `solve`, with which `predict` repeats the run on a virtual clock. Not part
+        of the JSON.
     recording : Recording or None
         The worker and the version read of each block, if requested; for :func:`hogshare.replay`.
         Not part of the JSON.
@@ -322,7 +323,8 @@ class Report(Document):
         runs the times of rows and of exchanges are in a fixed ratio and cannot be separated. The
         cost of an exchange is estimated by least squares over the quanta if its standard error is
         below a fifth, and otherwise taken from the machine's constants (``hogshare info --probe``).
-        Blocks are then claimed from one ticket, behind the run's barrier, on a virtual clock.
+        With these costs, workers claim blocks from one ticket, under the run's barrier, on a
+        virtual clock.
 
         Parameters
         ----------
@@ -371,7 +373,7 @@ class Report(Document):
         return self.trace
 
     def without_memory(self) -> Report:
-        """Leave out the model's memory of every row, which estimators do not store."""
+        """Return the report without the model's row memory, which estimators do not store."""
         if self.model.memory is None:
             return self
         return replace(self, model=replace(self.model, memory=None))
@@ -418,7 +420,7 @@ class Report(Document):
         if isinstance(problem, dict) and problem.get("penalty") != "elasticnet":
             settings["problem"] = {k: v for k, v in problem.items() if k != "l1_ratio"}
         if "random_state" in settings:
-            settings.pop("seed", None)  # it was drawn from the random state
+            settings.pop("seed", None)  # the seed was drawn from the random state
         rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in settings.items()]
         rows += [(f"seconds: {name}", float(value)) for name, value in self.seconds.items()]
         if self.last_loss is not None:
@@ -516,7 +518,7 @@ def _worker_rows(workers: list[dict[str, Any]]) -> tuple[list[str], list[list[An
 
 
 def _as_text(rows: list[tuple[str, Any]]) -> list[tuple[str, str]]:
-    """Return both columns as text: a column of mixed types is best aligned to the left."""
+    """Return both columns as text: a column of mixed types is easiest to read aligned left."""
     return [(name, tables.cell(value)) for name, value in rows]
 
 
@@ -557,7 +559,7 @@ def _quantum_facts(quanta: np.ndarray) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Convert to JSON's types: no NumPy types, no NaN, and text for any other type."""
+    """Convert to JSON's types: NumPy's types to Python's, NaN to None, any other type to text."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

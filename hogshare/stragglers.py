@@ -1,16 +1,16 @@
 """Stragglers: laws that slow workers down on purpose, to measure the effect on barriers.
 
-A law gives the time that a worker sleeps in a block: after it has claimed the block and read the
-model, before it computes and pushes. In a late block the push and the clock are late, and the step
-is computed from an old model.
+A law gives the time that a worker sleeps in a block. The worker sleeps after it has claimed the
+block and read the model, and before it computes and pushes. In a late block the push and the clock
+are late, and the step is computed from an old model.
 
     sleep = max(0, base + lateness)
 
 Every worker sleeps for `base` in every block. With a base far above the computing time, any number
 of workers can be measured on few cores, because a sleeping worker needs no core.
 
-Random draws depend only on the seed, the worker and the number of its block: they repeat however
-the workers interleave.
+Random draws depend only on the seed, the worker and the number of its block. They are the same
+however the workers interleave.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from hogshare.system.ranges import (
     whole,
 )
 
-FIRST_BLOCKS = 100  # blocks of a run that its mean block time is measured over
+FIRST_BLOCKS = 100  # number of blocks of a run from which its mean block time is measured
 SHORT_TAIL = (1.5, 2.5)  # lateness of most stragglers, in mean block times
 LONG_TAIL = (2.5, 10.0)  # lateness of the slowest stragglers, in mean block times
-LARGEST_SIGMA = 50.0  # above, multiples overflow
+LARGEST_SIGMA = 50.0  # above this, multiples overflow
 
 
 Law = Callable[[int, int, int, float], float]
@@ -56,9 +56,9 @@ class Stragglers(ABC):
     Parameters
     ----------
     base : float, default=0.0
-        Seconds that every worker sleeps in every block. A base above 0 also replaces the mean
-        block time, of which laws take multiples. With base 0, the mean is measured over the first
-        100 blocks of the run, in which no worker is late.
+        Seconds that every worker sleeps in every block. Laws take multiples of the mean block time.
+        With a base above 0, the base is used as this mean. With base 0, the mean is measured over
+        the first 100 blocks of the run, in which no worker is late.
     """
 
     base: float = 0.0
@@ -93,7 +93,7 @@ class Stragglers(ABC):
         return min(max(0.0, self.base + late), LONGEST)
 
     def misfit(self, n_workers: int) -> str:
-        """Why the law does not fit that number of workers, as a sentence; empty if it fits."""
+        """Return, as a sentence, why the law does not fit `n_workers`; empty if it fits."""
         return ""
 
 
@@ -137,7 +137,7 @@ class ControlledDelay(Stragglers):
         return self.delay * mean if worker in self.workers else 0.0
 
     def misfit(self, n_workers: int) -> str:
-        """Name a worker that the run does not have."""
+        """Return a sentence that names a slow worker that the run does not have; empty if none."""
         last = max(self.workers, default=0)
         if last < n_workers:
             return ""
@@ -148,9 +148,10 @@ class ControlledDelay(Stragglers):
 class ProductionCluster(Stragglers):
     """A share of the workers is late in every block, each by its own factor, a few by a large one.
 
-    Most stragglers sleep 1.5 to 2.5 times the mean block time in addition to each block, those in
-    the long tail 2.5 to 10 times; factors are drawn uniformly, once per worker. With the default
-    shares, 6 of 32 workers are of the first kind and 2 of the second. The seed decides which.
+    In addition to each block, most stragglers sleep 1.5 to 2.5 times the mean block time, and
+    stragglers in the long tail 2.5 to 10 times. Factors are drawn uniformly, once per worker. With
+    the default shares, 6 of 32 workers are of the first kind and 2 of the second. The seed decides
+    which.
 
     Parameters
     ----------
@@ -214,7 +215,8 @@ class LogNormal(Stragglers):
     Parameters
     ----------
     sigma : float
-        Standard deviation of the multiple's logarithm; if small, roughly that of the multiple.
+        Standard deviation of the multiple's logarithm. If it is small, it is roughly the standard
+        deviation of the multiple.
     seed : int, default=0
     base : float, default=0.0
         As in `Stragglers`.
@@ -238,7 +240,7 @@ class LogNormal(Stragglers):
         whole(seed=self.seed)
 
     def multiple(self, worker: int, block: int) -> float:
-        """Time of a block, in mean block times."""
+        """Return the time of a block, in mean block times."""
         # a generator per block: the draw must not depend on the interleaving of workers
         draw = np.random.default_rng([self.seed, worker, block]).standard_normal()
         return math.exp(self.sigma * draw - 0.5 * self.sigma**2)
@@ -285,7 +287,7 @@ class Recorded(Stragglers):
         return line[block % len(line)] if line else 0.0
 
     def misfit(self, n_workers: int) -> str:
-        """Report a number of workers other than the number of lists."""
+        """Return a sentence if the number of workers is not the number of lists; else empty."""
         known = len(self.seconds)
         if known == n_workers:
             return ""
@@ -298,7 +300,7 @@ def stragglers_of(law: Any) -> Stragglers | None:
     Raises
     ------
     ValueError
-        If the text names no law.
+        If the text is not the name of a law.
     TypeError
         If `law` is not a law.
     """
@@ -319,7 +321,8 @@ def asked(law: Stragglers) -> Law:
     Returns
     -------
     callable
-        As `Stragglers.sleep`. Raises StragglersError if the law raises or returns no number.
+        A function like `Stragglers.sleep`. It raises StragglersError if the law raises or does not
+        return a number.
     """
     name = type(law).__qualname__
 
@@ -353,7 +356,7 @@ def parse(text: str, base: float = 0.0, seed: int = 0) -> Stragglers:
     Raises
     ------
     ValueError
-        If the law is unknown, or its number does not fit.
+        If the law is unknown, or its number is not valid.
 
     Examples
     --------

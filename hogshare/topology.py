@@ -3,15 +3,15 @@
 A *graph* is an adjacency array: ``graph[i, j]`` is True if worker i sends to worker j; the diagonal
 is False. *Weights* are an array of the same shape: worker i weights the vector of worker j by
 ``weights[i, j]`` and its own by ``weights[i, i]``; a round is ``weights @ vectors``. All functions
-are pure: they take arrays and return arrays or numbers. An array of another shape and a number of
-workers that is not whole raise ValueError.
+are pure: they take arrays and return arrays or numbers. An array of another shape raises
+ValueError, and so does a number of workers that is not whole.
 
 Sources: Kadav and Kruus 2016 (ASAP) for the graphs, their spectral gap and figure 2; Xiao and Boyd
 2004 for Metropolis weights; Sinkhorn and Knopp 1967 for fair weights of directed graphs; Kempe,
 Dobra and Gehrke 2003 for push-sum; Ying et al. 2021 for exponential graphs. Departures from ASAP:
-the root graph is the additive one of the paper's text, which is doubly stochastic, and the gap is
-the gap of the weights themselves (`spectral_gap`). The paper's figure 2 was made from a
-multiplicative graph and the mean in-degree (`root_expander`, `figure_2_gap`).
+(1) the root graph is the additive graph of the paper's text, whose weights are doubly stochastic;
+(2) the gap is the gap of the weights themselves (`spectral_gap`). The paper's figure 2 was made
+from a multiplicative graph and the mean in-degree (`root_expander`, `figure_2_gap`).
 
 Examples
 --------
@@ -74,8 +74,8 @@ __all__ = [
 
 ROUNDING = 1e-9  # of sums of weights
 BALANCED = 1e-12  # of sums of weights that have been scaled to one
-MOST_SCALINGS = 100_000  # 200 workers need 50,000 where weights fall to 1e-60
-MOST_ROUNDS = 1 << 40  # workers that need more rounds are taken never to agree
+MOST_SCALINGS = 100_000  # 200 workers need 50,000 if weights fall to 1e-60
+MOST_ROUNDS = 1 << 40  # workers that need more rounds count as never agreeing
 
 
 def _square(name: str, values: Any) -> np.ndarray:
@@ -178,8 +178,8 @@ def root_expander(n: int, multiplicative: bool = False) -> np.ndarray:
     ----------
     n : int
     multiplicative : bool, default=False
-        Send from i to ``floor(i * sqrt(n))`` instead of ``i + floor(sqrt(n))``: the graph of
-        ASAP's figure 2. Its in-degrees differ, and the influence of its workers with them.
+        Send from i to ``floor(i * sqrt(n))`` instead of ``i + floor(sqrt(n))``: the graph of ASAP's
+        figure 2. Its in-degrees differ, and so does the influence of its workers.
     """
     ranges.whole(1, n=n)
     ranges.flag(multiplicative=multiplicative)
@@ -379,10 +379,11 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
         neighbour, and the remainder for the worker itself. "push-sum": each sender divides its
         weight equally among its out-neighbours and itself; columns sum to one, rows do not, and
         averages are ``(Q x) / (Q y)`` with ``y <- Q y`` from ones. "auto": weights with equal
-        influence of all workers, if the graph has such weights: uniform if these are doubly
-        stochastic; else Metropolis if the graph is undirected; else uniform weights whose rows and
-        columns are scaled until they sum to one (Sinkhorn and Knopp 1967), which exist on every
-        strongly connected graph. Uniform if the graph has an edge without a path back.
+        influence of all workers, if the graph has such weights: (1) uniform weights if these are
+        doubly stochastic; (2) else Metropolis weights if the graph is undirected; (3) else uniform
+        weights whose rows and columns are scaled until they sum to one (Sinkhorn and Knopp 1967).
+        The last exist on every strongly connected graph. If the graph has an edge without a path
+        back, "auto" is "uniform".
 
     Returns
     -------
@@ -402,7 +403,7 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
     if not isinstance(kind, str) or kind not in WEIGHTS:
         raise ValueError(f"weights must be one of {list(WEIGHTS)}; got {kind!r}.")
     edges = _is_edge(graph)
-    # transposed: row i of weights is for the vectors that worker i hears, its own included
+    # transposed: row i of weights is for the vectors that worker i receives, and for its own
     heard = edges.T | np.eye(len(edges), dtype=bool)
     undirected = bool((heard == heard.T).all())
     if kind == "auto":
@@ -435,8 +436,8 @@ def _is_regular(graph: np.ndarray) -> bool:
 def _leads_back(graph: np.ndarray) -> bool:
     """Whether each edge is part of a cycle: a path leads back from its reader to its sender.
 
-    A cycle, with the self-weights of all other workers, is a permutation; an edge in no
-    permutation gets a weight of zero in doubly stochastic weights.
+    A cycle, with the self-weights of all other workers, is a permutation. In doubly stochastic
+    weights an edge that is part of no permutation has a weight of zero.
     """
     labels = _labels(graph)
     senders, readers = np.nonzero(graph)
@@ -533,9 +534,10 @@ class Gap(float):
 def spectral_gap(weights: np.ndarray) -> Gap:
     """Share of the distance to the mean that a round removes: 0 never agrees, 1 agrees at once.
 
-    For doubly stochastic weights ``1 - sigma_2``, a bound for every round: the distance from the
-    mean falls by at least that share. For other weights, whose ``sigma_1`` may be above one,
-    ``1 - |lambda_2|``, the share in the long run.
+    For doubly stochastic weights it is ``1 - sigma_2``, with the second largest singular value.
+    This is a bound for every round: the distance from the mean falls by at least that share. For
+    other weights, whose ``sigma_1`` may be above one, it is ``1 - |lambda_2|``, with the second
+    largest eigenvalue: the share in the long run.
 
     Parameters
     ----------
@@ -564,10 +566,11 @@ def spectral_gap(weights: np.ndarray) -> Gap:
 
 
 def figure_2_gap(graph: np.ndarray) -> float:
-    """Gap by the formula of ASAP's figure 2: of the adjacency over the *mean* in-degree.
+    """Return the gap by the formula of ASAP's figure 2, with the *mean* in-degree.
 
-    ``sigma_1 - sigma_2`` of the adjacency with self-loops, divided by its mean in-degree. If
-    degrees differ it is not a rate of convergence; it serves to compare with the figure.
+    It is ``sigma_1 - sigma_2``, the difference of the two largest singular values of the adjacency
+    with self-loops, divided by the adjacency's mean in-degree. If degrees differ, it is not a rate
+    of convergence; it serves to compare with the figure.
     """
     a = _is_edge(graph)
     np.fill_diagonal(a, True)
@@ -579,10 +582,11 @@ def figure_2_gap(graph: np.ndarray) -> float:
 def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float = 1e-3) -> float:
     """Predict the rounds until the workers' disagreement is `nearer` times that of the start.
 
-    Computed from powers of the weights: the first t at which the Frobenius norm of
-    ``W^t - 1 pi^T`` is at most `nearer` times that of ``I - 1 pi^T``. This is the root mean square
-    over starts with independent numbers. (`spectral_gap` alone gives the bound
-    ``log(nearer) / log(1 - gap)``, several times too large if many singular values are similar.)
+    It is computed from powers of the weights W, with pi their `influence`: the first t at which the
+    Frobenius norm of ``W^t - 1 pi^T`` is at most `nearer` times the norm of ``I - 1 pi^T``. This
+    norm is the root mean square over starts with independent numbers. (`spectral_gap` alone gives
+    the bound ``log(nearer) / log(1 - gap)``. The bound is several times too large if many singular
+    values are similar.)
 
     Parameters
     ----------
@@ -611,7 +615,7 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
     def is_near(product: np.ndarray) -> bool:
         return float(np.linalg.norm(product - agreed)) <= wanted * (1.0 + 1e-12)
 
-    # bisection, which assumes that near stays near: double until near, then add smaller powers
+    # Bisection: double until near, then add smaller powers. It assumes that near stays near.
     doubled = [cycle]  # cycle ** (2 ** k)
     while not is_near(doubled[-1]):
         if 1 << len(doubled) > MOST_ROUNDS:
@@ -623,7 +627,7 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
         if not is_near(further):
             done, cycles = further, cycles + (1 << k)
     rounds = cycles * len(matrices)
-    for one in matrices:  # fewer than a whole cycle is missing
+    for one in matrices:  # less than a whole cycle is missing
         if is_near(done):
             break
         done, rounds = one @ done, rounds + 1
@@ -658,7 +662,7 @@ class Check:
 
 
 def check(weights: np.ndarray) -> Check:
-    """Check whether workers that average by these weights agree, and on whose models.
+    """Check whether workers that average with these weights agree, and with whose influence.
 
     Parameters
     ----------
@@ -687,7 +691,7 @@ def check(weights: np.ndarray) -> Check:
     elif not rows:
         words.append("weights do not sum to one")
     else:
-        most = int(np.argmax(counts >= counts.max() - ROUNDING))  # the first of those alike
+        most = int(np.argmax(counts >= counts.max() - ROUNDING))  # the first of equal ones
         least = int(np.argmax(counts <= counts.min() + ROUNDING))
         share = counts[most] / counts[least] if counts[least] > ROUNDING else math.inf
         words.append(
@@ -803,9 +807,10 @@ def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
 
     A dead worker's in-neighbours are matched with its out-neighbours: all other workers preserve
     their degrees, and a connected graph stays connected. If the survivors are connected and have
-    equal degrees without new edges, none are added. A regular graph therefore stays regular, and
-    its uniform weights stay doubly stochastic; on any connected result the weights of
-    `mixing_weights` are doubly stochastic. Survivors that were cut off before get edges of a ring.
+    equal degrees without new edges, no edges are added. A regular graph therefore stays regular,
+    and its uniform weights stay doubly stochastic. On any connected result the weights of
+    `mixing_weights` are doubly stochastic. If survivors were already cut off, edges of a ring
+    connect them.
 
     Parameters
     ----------
@@ -835,7 +840,7 @@ def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
         raise ValueError(f"dead must name workers from 0 to {len(left) - 1}; got {dead!r:.60}.")
     alive = np.ones(len(left), bool)
     for k in sorted(map(int, gone)):
-        # before its edges are removed
+        # read before the worker's edges are removed
         senders, readers = np.flatnonzero(left[:, k]), np.flatnonzero(left[k])
         left[k] = left[:, k] = alive[k] = False
         if not _is_whole(left[np.ix_(alive, alive)]):
@@ -852,10 +857,10 @@ def _is_whole(graph: np.ndarray) -> bool:
 def _matched(graph: np.ndarray, senders: np.ndarray, readers: np.ndarray) -> list[tuple[int, int]]:
     """Give each sender a reader by a new edge, in place; return the new edges.
 
-    The new edges are a largest matching. A sender s and a reader r that it leaves over split an
-    existing edge (i, j) into (i, r) and (s, j). If all workers had d neighbours such an edge
-    exists: otherwise every j that s might reach would hear only from the d workers that r hears
-    from or is, thus not from s, and s could have been matched.
+    The new edges are a largest matching. If a sender s and a reader r remain unmatched, an existing
+    edge (i, j) is split into (i, r) and (s, j). If all workers had d neighbours, such an edge
+    exists. Proof: otherwise every j that s might reach would receive only from r and from workers
+    that send to r. These are d workers, and s is not among them. Then s could have been matched.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -888,8 +893,9 @@ def _only(worker: int, graph: np.ndarray) -> np.ndarray:
 def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int]]) -> None:
     """Swap the readers of two edges of different parts, in place, until one part remains.
 
-    All degrees stay, and connected workers stay connected: in either part a path led from the
-    edge's reader back to its sender without that edge. New edges are swapped before old ones.
+    All degrees stay the same, and connected workers stay connected: in either part a path without
+    the swapped edge led from the edge's reader back to its sender. New edges are swapped before old
+    edges.
     """
     while True:
         labels = _labels(graph)
@@ -907,7 +913,7 @@ def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int
 def _swaps(
     graph: np.ndarray, labels: np.ndarray, added: list[tuple[int, int]]
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield pairs of edges from two parts whose swapped edges do not exist yet."""
+    """Yield pairs of edges from two parts, if the edges after a swap do not exist yet."""
     ofs: dict[int, list[tuple[int, int]]] = {}
     for i, j in [*added, *map(tuple, np.argwhere(graph).tolist())]:
         if graph[i, j] and labels[i] == labels[j]:
@@ -929,12 +935,12 @@ def _joined(graph: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def mended(weights: np.ndarray) -> np.ndarray:
-    """Scale one worker's weights of the vectors it used to sum to one.
+    """Scale a worker's weights to sum to one, after it has used only some of the vectors.
 
     Parameters
     ----------
     weights : float array of shape (n_used,)
-        Including the weight of its own vector.
+        Weights of the used vectors, including the worker's own vector.
 
     Raises
     ------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hogshare.io.rows import Choose, Rows, Wanted
     from hogshare.io.sources import Source
 
-# LIBSVM text is read at some ten megabytes a second: above this size, a note explains the delay
+# Bytes above which a note explains the delay: LIBSVM text is read at some ten megabytes a second.
 LARGE_FILE = 50_000_000
 
 STDIN = "-"  # the name that means standard input
@@ -36,7 +36,7 @@ class Loaded(NamedTuple):
     X: Any
     y: Any
     zero_based: bool | None  # whether the file's indices begin at 0; None: it has no indices
-    names: tuple[str, ...] | None = None  # of the file's columns that the rows come from
+    names: tuple[str, ...] | None = None  # names of the file's columns that the rows come from
     label: str | int | None = None  # the labels' column, by its name or its place from 1
     encoder: TableEncoder | None = None  # made the rows, if they differ from the file's
 
@@ -69,8 +69,8 @@ def located(args: Any) -> str | None:
 def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | None]:
     """Return the files that a command reads, by their options.
 
-    `data` is the option of the rows; `others` are further files to read, by their options. Pipes,
-    devices and named data sets are None.
+    `data` is the value of the option for rows; `others` are further files to read, by their
+    options. In the result pipes, devices and named data sets are None.
 
     Raises
     ------
@@ -109,10 +109,10 @@ def _status(name: str) -> os.stat_result | None:
 
 
 def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None = None) -> Loaded:
-    """Load rows and labels, if any; report on standard error what was found.
+    """Load rows and labels, if any; report facts about the file on standard error.
 
     labelled : whether labels are required
-    gathered : rows of LIBSVM text that were read before
+    gathered : rows of LIBSVM text, if they have been read already
     """
     from hogshare.cli import csv_columns, encoded_tables
     from hogshare.io import libsvm, readers
@@ -161,7 +161,7 @@ def section(args: Any, labelled: bool, place: int, of: int) -> Gathered | None:
 def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
     """Load rows to predict, and labels if any, part by part as they arrive.
 
-    Reports on standard error what was found.
+    Facts about the file are reported on standard error.
     """
     from hogshare.cli import csv_columns, encoded_tables
     from hogshare.io import assembly, readers
@@ -182,7 +182,7 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
                 wanted = replace(wanted, zero_based=base)
             wanted = replace(wanted, leave_out=True, compared=True, names=expected.names or ())
             if encoder is not None and expected.names is None and wanted.header is None:
-                wanted = replace(wanted, header=False)  # the fitted table had none either
+                wanted = replace(wanted, header=False)  # the fitted table had no labels either
             are_cells = wanted.kind in readers.TABLES
             if encoder is not None and are_cells:
                 parts = assembly.parts(source, wanted, encoder, tally)
@@ -211,7 +211,7 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
 
 
 def _encoded(name: str, X: Any, encoder: TableEncoder) -> Any:
-    """Encode a matrix, whose columns are those of the fit in their order, as the model's rows."""
+    """Encode a matrix, with the fit's columns in the fit's order, as the model's rows."""
     import warnings
 
     from hogshare.io.encoding import NUMBER
@@ -253,7 +253,7 @@ def opened(
 
 @contextmanager
 def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
-    """Add to errors of readers the options that would help."""
+    """Within this context add the options that would help to readers' errors."""
     from hogshare.cli import encoded_tables
     from hogshare.io import csv_text, libsvm, readers
     from hogshare.io.table_parts import NotEncoded
@@ -261,7 +261,7 @@ def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
     try:
         yield
     except NotEncoded as error:
-        # no option changes a model's columns, or those of a command that fits only plain rows
+        # no option changes a model's columns, or the columns of a command that fits only plain rows
         settled = expected is not None or not hasattr(args, "missing")
         further = "" if settled and error.why != "comma" else encoded_tables.advice(error)
         raise ValueError(f"{error}{further}") from None
@@ -314,7 +314,7 @@ def _named(args: Any) -> Rows:
 def _to_fit(args: Any, source: Source, labelled: bool) -> Wanted:
     from hogshare.cli import csv_columns
 
-    # the choice of columns reports the labels' column, only once
+    # the choice of columns reports the labels' column, and must do so only once
     choose = functools.cache(csv_columns.to_fit(args, source.name, labelled))
     return _wanted(args, source, choose, args.n_features)
 
@@ -421,9 +421,9 @@ def _say_doubts(name: str, found: Rows, expected: Expected | None) -> None:
     """Report guesses: where indices of LIBSVM text begin, or that CSV has names.
 
     In a file to fit, a smallest index of 1 is ordinary and not doubtful
-    (`hogshare.io.libsvm.guess_base`). In a file to predict it is doubtful if the model has no
-    record of its base: a file of few rows may lack index 0 by chance, and all its columns would
-    be read shifted by one.
+    (`hogshare.io.libsvm.guess_base`). In a file to predict a smallest index of 1 is doubtful if the
+    model has no record of its base. A file of few rows may lack index 0 by chance; all its columns
+    would then be read shifted by one.
     """
     from hogshare.io.csv_text import listed
     from hogshare.io.rows import LIKELY, UNSURE
@@ -453,7 +453,7 @@ def _say_left_out(args: Any, name: str, found: Rows, left_out: int, n_features: 
 
 
 def need_labels(y: Any, data: str) -> Any:
-    """Return the labels, or raise a ValueError that says how to give them."""
+    """Return the labels; if there are none, raise a ValueError that says how to specify them."""
     from hogshare.cli import label_tasks
 
     if y is None:

@@ -32,7 +32,7 @@ def is_debugged() -> bool:
 def say(message: str) -> None:
     """Print a message for the user on standard error, as one line even with odd file names.
 
-    A message that cannot be written is dropped, because no work should fail for lack of a reader.
+    A message that cannot be written is dropped: a missing reader must not end the work.
     """
     if sys.stderr is not None:  # `print` would use standard output instead
         with contextlib.suppress(OSError, ValueError):
@@ -74,7 +74,7 @@ def put(text: str) -> None:
 
 
 def check_output() -> None:
-    """Raise an error before the work if data are to be printed and standard output is closed."""
+    """Raise an error, before the work, if data must be printed and standard output is closed."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, "it is closed; >/dev/null drops what would be printed", OUTPUT)
 
@@ -127,7 +127,7 @@ class ProgressMeter(Protocol):
 def progress(total: int, what: str) -> Iterator[ProgressMeter]:
     """Show the progress of long work on standard error.
 
-    With a terminal and rich installed, a bar; otherwise a line every few seconds.
+    On a terminal, with rich installed, it is a bar; otherwise a line every few seconds.
     """
     if _quiet or not _fancy(sys.stderr):
         yield _Lines(total, what)

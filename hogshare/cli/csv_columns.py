@@ -24,7 +24,7 @@ class Expected:
     """A model's expectations of rows to predict, from the file it was fitted to."""
 
     n_features: int
-    zero_based: bool | None  # whether the file's indices began at 0; None if unknown
+    zero_based: bool | None  # whether indices of the fit's file began at 0; None if unknown
     name: str  # of the model file
     names: tuple[str, ...] | None = None  # of the columns, if they had names
     label: str | int | None = None  # the labels' column, by its name or its place from 1
@@ -32,10 +32,10 @@ class Expected:
 
 
 def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
-    """Choose the columns that the command line names, or all, except the labels' column.
+    """Choose the labels' column, and for the rows the named columns or all other columns.
 
-    The labels' column is the named one, or the only one with a name in `LABELS`. It may be missing
-    if labels are not required (`labelled`).
+    The labels' column is the named column, or the only column with a name in `LABELS`. If labels
+    are not required (`labelled`), it may be missing.
     """
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
@@ -67,7 +67,7 @@ def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
 
 
 def to_predict(args: Any, name: str, expected: Expected) -> Choose:
-    """Choose the model's columns: by name if model and file have names, else in order."""
+    """Choose the model's columns: by name if model and file have names, else by place."""
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
         if expected.names is not None and names is not None:

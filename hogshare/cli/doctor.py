@@ -1,4 +1,4 @@
-"""``hogshare doctor``: find what on this machine slows or stops fits, and advise.
+"""``hogshare doctor``: find faults of this machine that slow or stop fits, and advise.
 
 Each check tests one resource as a fit would use it: it asks the scheduler, maps shared memory, or
 starts a process of the crew. No check compiles kernels.
@@ -36,7 +36,7 @@ PURPOSES = {
     "torch": "PyTorch modules as problems",
     "pyarrow": "Parquet and Arrow files",
 }
-# runs in a separate process: begin MPI, and try to open the memory of another process
+# program for a separate process: begin MPI, and try to open the memory of another process
 ASK_MPI = """
 import json, sys
 from hogshare.runtimes.mpi.door import known
@@ -68,10 +68,10 @@ def examine() -> Iterator[Finding]:
 
 
 def cores() -> Iterator[Finding]:
-    """Check how many cores this process can use, and the limit on the others."""
+    """Check how many cores this process can use, and the limit that excludes the others."""
     import joblib
 
-    # from the machine's cores over the affinity mask down to limits of control groups
+    # in order: the machine's cores, the affinity mask, limits of control groups
     total, bound, usable = machine.cores(), machine.usable_cores(), joblib.cpu_count()
     fact = f"{usable} of {total} can be used"
     if usable < bound:
@@ -213,7 +213,7 @@ def answer(channel: Any, fds: list[int]) -> None:
 
 
 def ranks() -> Iterator[Finding]:
-    """Check in a separate process whether MPI begins and its features; find the launcher."""
+    """Check in a separate process whether MPI begins, and its features; find the launcher."""
     what, how = "MPI", extras.command_for("mpi4py", "mpich")
     if importlib.util.find_spec("mpi4py") is None:
         yield Finding(what, NOTE, "mpi4py is not installed; runtime='mpi' needs it", how)
@@ -243,12 +243,12 @@ def _asked() -> subprocess.CompletedProcess[str]:
     from hogshare.runtimes.crew import OF_RANKS
     from hogshare.shm.arena import Arena
 
-    # if this process is a rank, the new one would otherwise take itself for the same rank
+    # if this process is a rank, the new process would otherwise take itself for the same rank
     clean = {name: text for name, text in os.environ.items() if not name.startswith(OF_RANKS)}
     clean["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     with contextlib.ExitStack() as stack:
         memory = "nowhere"
-        with contextlib.suppress(OSError, AttributeError):  # `shared_memory` reports them
+        with contextlib.suppress(OSError, AttributeError):  # `shared_memory` reports such faults
             arena = Arena.create({"page": ((PAGE,), "uint8")})
             stack.callback(arena.close)
             memory = f"/proc/{os.getpid()}/fd/{arena.fileno()}"
@@ -264,7 +264,7 @@ def _asked() -> subprocess.CompletedProcess[str]:
 
 
 def _of_ranks(known: dict[str, Any]) -> Iterator[Finding]:
-    """Report the features of this MPI: threads, shared memory, survival of deaths."""
+    """Report the features of this MPI: threads, shared memory, survival of a rank's death."""
     from hogshare.runtimes.mpi import door
 
     what = "threads of MPI"

@@ -1,4 +1,4 @@
-"""Tables as specified by the command's options: encoded if they have more than numbers."""
+"""Tables as the command's options specify them; encoded if they contain more than numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAIN = "error"  # refuse values that are not numbers
 
 
 def check(args: Any, are_rows: bool, are_counts: bool) -> None:
-    """Refuse options of tables for other rows, and those that do not apply to counts."""
+    """Refuse options of tables for other rows, and options that do not apply to counts."""
     for name in () if are_rows and not are_counts else OPTIONS:
         of_rows = name not in ("columns", "drop")
         if getattr(args, name) not in (None, False) and (of_rows or not are_rows):
@@ -37,7 +37,7 @@ def check(args: Any, are_rows: bool, are_counts: bool) -> None:
 
 
 def encoder_of(args: Any) -> TableEncoder | None:
-    """Return the encoder of columns; None if they must be finite numbers and are not scaled."""
+    """Return the encoder of columns; None if cells must be finite numbers and are not scaled."""
     from hogshare.io.encoding import TableEncoder
 
     said = {name: getattr(args, name, PLAIN) for name in ("missing", "categories")}
@@ -50,7 +50,7 @@ def encoder_of(args: Any) -> TableEncoder | None:
 
 
 def load(args: Any, source: Source, wanted: Wanted) -> tuple[Rows, TableEncoder | None]:
-    """Load rows of a table to fit, with their encoder, if any; report what was done.
+    """Load rows of a table to fit, with their encoder, if any; report all changes.
 
     CSV is first read as numbers, which is fastest; a file with other values is read again.
     """

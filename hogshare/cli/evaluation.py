@@ -1,8 +1,8 @@
 """``--eval``: score models on rows outside the fit, after the fit and after each epoch.
 
 A fit in epochs ends when the score has not gained `tol` for `n_iter_no_change` epochs, and returns
-the best epoch's model, as with scikit-learn's ``early_stopping``. The rows are a separate file,
-where scikit-learn splits off a part of the training rows.
+the best epoch's model, as with scikit-learn's ``early_stopping``. The rows are a separate file;
+scikit-learn splits off a part of the training rows instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hogshare.cli.console import ProgressMeter
 
 SCORES = {"classification": "eval accuracy", "regression": "eval R2"}
-IN_EPOCHS = ("sgd", "mlp")  # estimators that give the model of each epoch
+IN_EPOCHS = ("sgd", "mlp")  # estimators that provide the model of each epoch
 
 
 class Evaluation:
@@ -34,7 +34,7 @@ class Evaluation:
         self.X, self.y = _read(args, loaded)
         self._check_labels(args.eval, y)
         self.is_verbose = args.verbose
-        self.scores: list[float] = []  # of epochs
+        self.scores: list[float] = []  # one score per epoch
         self.best_epoch: int | None = None
         self.final: float | None = None
         self._best: dict[str, Any] = {}
@@ -72,7 +72,7 @@ class Evaluation:
     def finish(self, estimator: Any) -> None:
         """Give an estimator the best epoch's model, and compute its final score."""
         for name, value in self._best.items():
-            if name != "n_iter_":  # counts all epochs, not only those up to the best
+            if name != "n_iter_":  # counts all epochs, not only the epochs up to the best one
                 setattr(estimator, name, value)
         self.final = self.score(estimator)
 
@@ -127,7 +127,7 @@ class Epochs(EpochProgress):
         return self.heard(fitted_estimator)
 
     def heard(self, estimator: Any) -> bool:
-        """As `on_fit_task_end`, with an estimator that has the epoch's model."""
+        """Count and score an epoch, given an estimator with its model; as `on_fit_task_end`."""
         ends = self.evaluation.epoch(estimator)
         self.progress.advance(str(self.evaluation))
         return ends
@@ -154,7 +154,7 @@ def _read(args: Any, loaded: command_rows.Loaded) -> tuple[Any, Any]:
     if any(label_tasks.missing(part).size for part in y):
         raise ValueError(f"{args.eval}: a model is scored on labels, and some are missing")
     if len({part.dtype.kind in "iufb" for part in y}) > 1:
-        # a part that has only numbers as labels reads "1" as a number, another part as text
+        # a part whose labels are all numbers reads "1" as a number, another part reads it as text
         raise ValueError(
             f"{args.eval}: some labels are numbers and others are text: shuffle the rows, or write "
             "all labels as text"

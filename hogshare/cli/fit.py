@@ -264,11 +264,11 @@ def fit(args: Any, gathered: Any = None) -> int:
     saved.label_column = loaded.label
     if loaded.encoder is not None:
         if loaded.names and not hasattr(loaded.encoder, "feature_names_in_"):
-            # only now: names before would raise a warning on scaling a matrix without names
+            # set after the fit: with names, scaling a matrix without names would warn
             loaded.encoder.feature_names_in_ = np.array(loaded.names, dtype=object)
         saved.encoding = encoders.to_saved(loaded.encoder)
     elif loaded.names:
-        # only now: names before would raise a warning on scoring rows without names
+        # set after the scores: with names, scoring rows without names would warn
         saved.attributes["feature_names_in_"] = np.array(loaded.names, dtype=object)
     outputs.check_distinct({**read, **written})  # again: one may have become a link to another
     model_file.save(args.model, saved)
@@ -318,7 +318,7 @@ def checked(args: Any, loaded: command_rows.Loaded) -> tuple[str, Any, Any]:
 
 
 def of_small_numbers(args: Any, task: str, loaded: command_rows.Loaded) -> str:
-    """Describe the columns whose coefficients the penalty would shrink most; empty if none."""
+    """Describe columns whose coefficients the penalty would shrink most; empty if none."""
     if args.estimator not in PENALISED or args.scale or hasattr(loaded.X, "indptr"):
         return ""
     given = kinds.given(args)
@@ -336,7 +336,7 @@ def of_small_numbers(args: Any, task: str, loaded: command_rows.Loaded) -> str:
 
 
 def scaled(args: Any, small: str) -> command_rows.Loaded | None:
-    """Load the rows again, scaled, if no option decides and they can be read a second time."""
+    """Load the rows again, scaled, if no option decides on scaling and they can be read twice."""
     path = command_rows.located(args)
     files = [path, *([args.labels] if args.labels else [])]
     again = args.runtime != options.RANKS and all(map(os.path.isfile, filter(None, files)))
@@ -418,7 +418,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
             else:
                 estimator._on_epoch = lambda epoch, snapshot: epochs.heard(estimator)
         elif args.estimator in SOON_FITTED and few_rows.are_few(given[0]):
-            pass  # with callbacks workers fit each epoch, and may compile first
+            pass  # with callbacks the workers fit, even few rows, and may compile kernels first
         elif hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(evaluation.EpochProgress(progress))
         else:
@@ -430,7 +430,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
 
 
 def save_on_the_way(estimator: Any, path: str, resume: bool) -> None:
-    """Save a fit to a checkpoint file, and continue from the file with `resume`."""
+    """Have an estimator save its fit to a checkpoint file, and continue from it with `resume`."""
     import hogshare
 
     estimator._checkpoint = hogshare.Checkpoint(path, seconds=CHECKPOINT_SECONDS)
@@ -441,7 +441,7 @@ def save_on_the_way(estimator: Any, path: str, resume: bool) -> None:
 
 
 def reports_of(estimator: Any) -> list[Any]:
-    """Return the reports of a fit: one, or one for each class."""
+    """Return the reports of a fit: a single one, or one for each class."""
     reports = estimator.report_
     return list(reports) if isinstance(reports, list) else [reports]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "joblib")
 OPTIONAL = ("rich", "matplotlib", "mpi4py", "psutil")
-# of 67 values, among 47,236 features: a lower bound on the time of every SGD kernel
+# for a row of 67 values, among 47,236 features: a lower bound on the time of every SGD kernel
 FLOOR = "floor of sparse float32 rows, ns per nonzero"
 
 
@@ -80,7 +80,7 @@ def gather() -> dict[str, Any]:
 
 
 def describe(machine: Machine, cores: int) -> dict[str, Any]:
-    """Return the constants with their origins, and the floor that follows from them."""
+    """Return the constants with their origins, and the lower bound that follows from them."""
     sources = {True: "measured", False: "default"}
     return {
         "constants": {

@@ -20,7 +20,7 @@ class Kind:
     """An estimator of the command, or one estimator for each task."""
 
     classes: dict[str, str]  # names of public classes by task
-    options: tuple[str, ...]  # its options, by their names in the parsed command line
+    options: tuple[str, ...]  # the kind's options, by their names in the parsed command line
     labelled: bool = True  # whether it learns from labels
     always: dict[str, Any] = field(default_factory=dict)  # parameters that the command sets
     losses: tuple[str, ...] = ()  # values of --loss, if they differ from the task's
@@ -101,7 +101,7 @@ def given(args: Any) -> dict[str, Any]:
 def settled(args: Any, named: dict[str, Any]) -> str:
     """Return the estimator of a command line; auto is sgd if an option is given that only sgd has.
 
-    Otherwise auto depends on the labels: logistic for classes, ridge for numbers.
+    Without such an option auto depends on the labels: logistic for classes, ridge for numbers.
     """
     own, of_sgd = KINDS[AUTO].options, KINDS["sgd"].options
     needs_sgd = any(name in of_sgd and name not in own for name in named)
@@ -180,7 +180,7 @@ def _check_tasks(args: Any) -> None:
 
 
 def check_task(args: Any, task: str) -> None:
-    """Refuse options that are for the other task."""
+    """Refuse options that belong to the other task."""
     named = given(args)
     if task == "regression" and "class_weight" in named:
         raise options.WrongCommandLine("--class-weight is for classes, and this is a regression")

@@ -8,11 +8,11 @@ import numpy as np
 
 from hogshare.cli import console
 
-CLASSES_AT_MOST = 100  # above so many different whole numbers, --task must decide
-CLASSES_AT_LEAST = 20  # up to so many, they are classes
-ROWS_PER_CLASS = 10  # between the two: below so many rows per number, --task must decide
+CLASSES_AT_MOST = 100  # with more different whole numbers, --task must decide
+CLASSES_AT_LEAST = 20  # up to this number of different whole numbers, they are classes
+ROWS_PER_CLASS = 10  # between the two: with fewer rows per number, --task must decide
 
-EXACT = 2.0**53  # below, a float represents every whole number
+EXACT = 2.0**53  # below this bound a float represents every whole number
 
 
 def missing(y: Any) -> Any:
@@ -28,7 +28,7 @@ def task_of(y: Any, data: str) -> str:
     Raises
     ------
     ValueError
-        If the labels are so many different whole numbers that they may be classes or numbers.
+        If the labels may be classes or numbers, since they are many different whole numbers.
     """
     if y.dtype.kind not in "iuf":
         return "classification"

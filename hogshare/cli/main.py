@@ -1,8 +1,8 @@
 """Parse the command line, run one command, and report any error as one sentence.
 
-Exit codes: 0 success, 1 error, 2 wrong command line, 130 stopped by Ctrl-C, 141 the reader of the
-output is gone (as for a program ended by SIGPIPE). Data go to standard output, everything else to
-standard error. ``HOGSHARE_DEBUG=1`` shows tracebacks.
+Exit codes: 0: success; 1: error; 2: wrong command line; 130: stopped by Ctrl-C; 141: the reader of
+the output is gone (as for a program ended by SIGPIPE). Data go to standard output, everything else
+to standard error. ``HOGSHARE_DEBUG=1`` shows tracebacks.
 """
 
 from __future__ import annotations

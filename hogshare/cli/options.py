@@ -77,7 +77,7 @@ def _flags(parser: argparse.ArgumentParser) -> set[str]:
 
 
 class WrongCommandLine(ValueError):
-    """Options that do not fit together: exit code 2, as for argparse's own errors."""
+    """Options contradict each other: exit code 2, as for argparse's own errors."""
 
 
 Number = TypeVar("Number", int, float)
@@ -86,7 +86,7 @@ Number = TypeVar("Number", int, float)
 def number(
     kind: Callable[[str], Number], accept: Callable[[Number], bool], words: str
 ) -> Callable[[str], Number]:
-    """Make a type for argparse: an accepted number, or an error that says what is accepted."""
+    """Make a type for argparse: it returns an accepted number, or its error says which `words`."""
 
     def parse(text: str) -> Number:
         try:
@@ -177,22 +177,22 @@ def names(text: str) -> list[str]:
 
 
 def categories(text: str) -> str | int:
-    """Parse ``auto``, ``error`` or the largest number of different texts of a column."""
+    """Parse ``auto``, ``error`` or a number: the most different texts of a column."""
     return text if text in ("auto", "error") else _at_most(text)
 
 
 def or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Make a type for argparse: as `parse`, with ``none`` for None."""
+    """Make a type for argparse: like `parse`, but ``none`` gives None."""
     return lambda text: None if text == "none" else parse(text)
 
 
 poll = or_none(positive)  # seconds between polls; none: pass as soon as the barrier allows
-tolerance = or_none(not_negative)  # none: never to stop early
+tolerance = or_none(not_negative)  # none: never stop early
 _interval = or_none(number(int, lambda n: n >= 1, "auto, none or a whole number of at least 1"))
 
 
 def exchange(text: str) -> str | int | None:
-    """Parse ``auto``, ``none`` (one vector for all) or rows between exchanges."""
+    """Parse ``auto``, ``none`` (one vector for all workers) or a number of rows per exchange."""
     return "auto" if text == "auto" else _interval(text)
 
 
@@ -237,7 +237,7 @@ def part(name: str) -> Callable[[str], str]:
 
 
 def graph(text: str) -> str:
-    """Check a graph's name, such as ``root``, and return it."""
+    """Check the name of a graph, such as ``root``, and return it."""
     from hogshare.topology import GRAPHS
 
     return known_name(text, GRAPHS)

@@ -1,7 +1,7 @@
 """Outputs of a command besides the table: JSON and a plot.
 
-`check` is called before the work: an hour of measuring must not end in a file that cannot be
-written.
+Call `check` before the work, which may take an hour: a file that cannot be written must be refused
+at the start.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def check(args: Any) -> None:
 def check_all(read: dict[str, str | None], written: dict[str, str | None], *printed: str) -> None:
     """Refuse, before the work, a file that a command would both read and write.
 
-    `read` and `written` are files by their options; `printed` are the options of `written` for
-    which - means standard output.
+    read, written : file names by their options
+    printed : the options of `written` for which ``-`` means standard output
     """
     check_distinct({**read, **written})
     check_no_print(written, *printed)
@@ -69,13 +69,13 @@ def check_all(read: dict[str, str | None], written: dict[str, str | None], *prin
 
 
 def check_file(path: str | None) -> None:
-    """Refuse a file that cannot be written; None and - are no files."""
+    """Refuse a file that cannot be written; None and - are not files."""
     if path is not None and path != PRINT:
         files.check(path)
 
 
 def check_no_print(named: dict[str, str | None], *printed: str) -> None:
-    """Refuse - for outputs that are not text, and for two outputs; parameters as `check_all`."""
+    """Refuse - for outputs that are not text, or for two outputs; parameters as in `check_all`."""
     for flag, path in named.items():
         if path == PRINT and flag not in printed:
             raise options.WrongCommandLine(
@@ -88,7 +88,7 @@ def check_no_print(named: dict[str, str | None], *printed: str) -> None:
 
 
 def is_printed(path: str | None) -> bool:
-    """Whether a file is the target of standard output; devices do not count."""
+    """Whether standard output is redirected to this file; devices do not count."""
     if path is None or path == PRINT or sys.__stdout__ is None:
         return False
     try:
@@ -126,7 +126,7 @@ def show_fit(args: Any, facts: list[tuple[str, str]]) -> None:
     table = ("what", "value"), [*facts, ("model", args.model)]
     if is_printed(args.model) or is_printed(args.json):
         for line in tables.text_table(*table).splitlines():
-            console.say(line)  # the text would spoil the model on standard output
+            console.say(line)  # this text must not mix with the model on standard output
     elif sys.stdout is not None:
         console.show_table(*table)
 

@@ -10,10 +10,10 @@ VALUES = 200_000  # values of a matrix to examine
 def shrunk(X: Any, weight: float) -> list[int]:
     """Return the columns whose coefficients the penalty shrinks by more than half, worst first.
 
-    For dense rows; a sample of the rows is examined. A coefficient is divided by
-    ``1 + weight / (n * variance)``, as a penalty of ``weight * coefficient**2`` does in least
-    squares with orthogonal columns. Columns of 0 and 1, which other libraries fit unscaled too,
-    and constant columns are left out.
+    Rows must be dense; a sample of them is examined. The estimate is that the penalty divides a
+    coefficient by ``1 + weight / (n * variance)``, with n the number of rows. This holds for least
+    squares with orthogonal columns and a penalty of ``weight * coefficient**2``. Columns of 0 and 1
+    are left out, since other libraries fit them unscaled too, and so are constant columns.
     """
     import numpy as np
 

@@ -132,7 +132,7 @@ def writer(path: str) -> Iterator[Any]:
 
 
 def check_probabilities(estimator: Any, proba: bool) -> None:
-    """Refuse probabilities from a model that has none."""
+    """Refuse a request for probabilities if the model has none."""
     if proba and not hasattr(estimator, "predict_proba"):
         loss = f" with loss {estimator.loss}" if hasattr(estimator, "loss") else ""
         raise ValueError(

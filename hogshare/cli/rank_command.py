@@ -24,9 +24,11 @@ ARRAYS = ("data", "columns", "lengths", "y")
 def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int:
     """Run a command by all ranks; return its exit code.
 
-    ``command(args)``, or ``command(args, gathered)`` with the rows of all parts, gets the workers
-    of all ranks in ``args.assigned``. ``part(args, place, of)`` returns the rows that a rank reads,
-    or None if rank 0 reads all.
+    Collective: all ranks must call it.
+
+    command : ``command(args)``, or ``command(args, gathered)`` with the rows of all parts, returns
+        the exit code; ``args.assigned`` contains the workers of all ranks
+    part : ``part(args, place, of)`` returns the rows that a rank reads; None if rank 0 reads all
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -42,7 +44,7 @@ def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int
 
 
 class RankCommand:
-    """A command led by rank 0 (`hogshare.runtimes.joint_runtime.Led`)."""
+    """A command that rank 0 leads, in the form of `hogshare.runtimes.joint_runtime.Led`."""
 
     def __init__(self, args: Any, command: Callable[..., int], part: Part | None) -> None:
         self.args, self.command, self.part = args, command, part
@@ -51,7 +53,7 @@ class RankCommand:
 
     @property
     def n_workers(self) -> int:
-        """Workers of this rank: by default its share of the cores."""
+        """Number of workers of this rank: by default its share of the cores."""
         jobs: int | None = getattr(self.args, "n_jobs", None)
         return -1 if jobs is None else jobs
 

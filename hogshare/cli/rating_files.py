@@ -16,7 +16,7 @@ REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based
 
 
 def load(args: Any, data: str, known: KnownIds | None = None) -> Ratings:
-    """Read a file with ratings or only pairs; for a fitted model, `known` are its ids.
+    """Read a file of ratings, or of pairs only; `known` are the ids of a fitted model, if any.
 
     Raises
     ------

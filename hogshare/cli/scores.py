@@ -12,7 +12,7 @@ class Score:
 
     def __init__(self, estimator: Any) -> None:
         self.classes = getattr(estimator, "classes_", None)
-        self.known = True  # until labels are absent, missing or of another kind
+        self.known = True  # True until labels are absent, missing or of another kind
         self.why = ""  # why labels cannot be compared
         self.n = self.right = 0
         self.mean = self.squares = self.errors = 0.0  # squares: of deviations from the mean
@@ -50,7 +50,7 @@ class Score:
             return None
         if self.classes is not None:
             return f"accuracy against the file's labels: {self.right / self.n:.4f}"
-        if not self.squares:  # constant labels: 1 or 0, as in scikit-learn
+        if not self.squares:  # for constant labels R2 is 1 or 0, as in scikit-learn
             value = 1.0 if not self.errors else 0.0
         else:
             value = 1.0 - self.errors / self.squares

@@ -18,13 +18,13 @@ DTYPES = ("float32", "float64")  # of rows; other types are converted
 # shapes of data that suit SAGA, and of text-like data that suit SDCA
 TALL, WIDE = (400, 10), (60, 200)
 N_CLASSES = 3
-FAR_OFF = 3.0  # mean of dense columns that are fitted as if they were scaled
+FAR_OFF = 3.0  # added to dense values: such columns are fitted as if they were scaled
 DONE = "warm.json"  # record in the cache folder: the warmed fits, and the files after them
 
 AUTO = {"learning_rate": "auto"}
 MEAN = {"average": True}
 BRIEFLY = {"max_iter": 2}
-# settings of estimators, one for each rule, and for continuing from a model
+# settings of estimators: one for each rule, and one to continue from a model
 ESTIMATORS: dict[str, tuple[dict[str, Any], ...]] = {
     "SGDClassifier": ({}, MEAN, {"loss": "log_loss", **AUTO}),
     "SGDRegressor": ({}, MEAN, AUTO),
@@ -163,7 +163,7 @@ def all_done() -> set[str]:
         ):
             return set(noted["done"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass  # no record, or a damaged one: nothing counts as warmed
+        pass  # if the record is missing or damaged, nothing counts as warmed
     return set()
 
 
@@ -213,7 +213,8 @@ def fits(args: Any) -> Iterator[Fit]:
 def sparse(values: Any) -> Any:
     """Make sparse rows: plain for few columns, otherwise in the form of vectorizers' output.
 
-    In that form columns are unordered, and 64-bit indices take another path of the checks.
+    In vectorizers' output columns are unordered. Its 64-bit indices take another path of the
+    checks.
     """
     import numpy as np
     import scipy.sparse as sp
@@ -320,7 +321,7 @@ def composition(args: Any) -> dict[str, Any]:
 
 
 def run_all(settings: dict[str, Any], data: list[Data]) -> None:
-    """Solve with these choices, for one and several columns, with one and two workers."""
+    """Solve with these choices: one and several columns of labels, one and two workers."""
     from hogshare import Stop, problems, solve
 
     cases = ((X, y) for X, targets in data for y in targets)
