@@ -1,11 +1,13 @@
 """Fully connected layers of a network, and the activations behind a layer.
 
-A layer reads its inputs from `at` on in a worker's memory, row by row of the mini-batch, and writes
-its outputs further on in the same memory. On the way back it reads the loss's derivatives in its
-outputs (`delta`), sums those in its coefficients, and writes those in its inputs. Rows are padded
-to whole vectors in this memory, and not in the vector of coefficients.
+A layer reads its inputs in a worker's memory from index `at` on, one row of the mini-batch after
+another, and writes its outputs further on in the same memory. On the way back it reads the
+derivatives of the loss in its outputs (`delta`), sums the derivatives in its coefficients, and
+writes the derivatives in its inputs. Rows are padded to whole vectors in this memory, but not in
+the vector of coefficients.
 
-Loops run over slices, whose places the compiler knows not to be negative: it vectorises them.
+Loops run over slices: the compiler knows that their places are not negative, and vectorises the
+loops.
 """
 
 import math
@@ -34,8 +36,8 @@ def ask_for_dense(rows, i, data, n_in):
 
 @helper
 def gather_dense(rows, data, n_in, width, memory):
-    """Copy dense rows to the beginning of memory, one per `width` numbers."""
-    # shuffled rows are far from each other, so each is prefetched while others are copied
+    """Copy dense rows to the beginning of memory, one row per `width` numbers."""
+    # shuffled rows are far from each other, so each row is prefetched while others are copied
     for i in range(AHEAD):
         ask_for_dense(rows, i, data, n_in)
     for i in range(rows.shape[0]):
@@ -62,7 +64,7 @@ def tanh(z):
 
 @helper
 def activate(z, kind):
-    """Apply an activation in place. NaN stays NaN, and so shows that a network has diverged."""
+    """Apply an activation in place; NaN stays NaN, and so shows that a network has diverged."""
     zero = z.dtype.type(0.0)
     if kind == RELU:
         for j in range(z.shape[0]):
@@ -77,7 +79,7 @@ def activate(z, kind):
 
 @helper
 def finish(memory, at, n, width, bias, kind):
-    """Add the biases to n rows of sums, one per `width` numbers, and apply the activation."""
+    """Add the biases to n rows of sums, one row per `width` numbers, and apply the activation."""
     k = bias.shape[0]
     zero = memory.dtype.type(0.0)
     for i in range(n):
@@ -110,7 +112,7 @@ def through_activation(a, delta, kind):
 
 @helper
 def sum_rows(memory, at, n, width, out):
-    """Overwrite `out` with the sum of n rows, one per `width` numbers."""
+    """Overwrite `out` with the sum of n rows, one row per `width` numbers."""
     k = out.shape[0]
     out[:] = out.dtype.type(0.0)
     for i in range(n):
@@ -121,7 +123,7 @@ def sum_rows(memory, at, n, width, out):
 
 @helper
 def sparse_forward(rows, data, indices, indptr, w, w_at, memory, at, k, width):
-    """Overwrite rows of k sums, one per `width` numbers, with CSR rows times coefficients."""
+    """Overwrite rows of k sums, one row per `width` numbers, with CSR rows times coefficients."""
     for i in range(rows.shape[0]):
         sums = memory[at + i * width : at + i * width + k]
         sums[:] = memory.dtype.type(0.0)
@@ -150,7 +152,8 @@ def dense_forward(sizes, memory, at, row, w, w_at, scratch_at, out_at, width):
     """Compute ``z = x W``.
 
     sizes : n rows, n_in and n_out
-    row, width : numbers from a row of x, and of z, to the next
+    row : distance from a row of x to the next
+    width : distance from a row of z to the next
     scratch_at : memory for the coefficients, padded
     """
     n, n_in, n_out = sizes

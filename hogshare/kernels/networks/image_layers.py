@@ -1,12 +1,12 @@
 """Layers of a network that see neighbours: convolution, pooling, local response normalisation.
 
-An image is a row of numbers: its lines one after another, in a line its places, at a place its
-channels. So each line of a window is one run of memory, and a convolution's output is an image of
-the same kind. Images are processed one by one; all arrays are parts of one memory, each begins at
-its own place, with memory for one more vector behind it. Filters, and derivatives in them, are
-padded to whole vectors, and the row of biases follows.
+An image is a row of numbers: its lines one after another, each line's places one after another, and
+each place's channels. So each line of a window is one stretch of memory, and a convolution's output
+is an image of the same kind. Images are processed one by one. All arrays are parts of the same
+memory: each begins at its own index, and memory for one more vector follows it. Filters, and the
+derivatives in them, are padded to whole vectors, and the row of biases follows them.
 
-Source: Jia et al. 2014, Caffe; its pooling windows may reach over the border, where they are cut.
+Source: Jia et al. 2014, Caffe. Its pooling windows may cross the border; they are cut there.
 """
 
 import math
@@ -19,25 +19,25 @@ from hogshare.kernels.networks.padded_matrices import flip
 from hogshare.kernels.networks.pools import largest, spread_largest, spread_total, total
 from hogshare.kernels.networks.tiles import VECTOR_BYTES, padded
 
-USUAL_BETA = 0.75  # its power takes two square roots
+USUAL_BETA = 0.75  # its power needs only two square roots
 
 
 @helper
 def bounds(o, stride, padding, size, length):
-    """Return the first place of window `o` in a line of `length` places, and the one after it."""
+    """Return the first place of window `o` in a line of `length` places, and the end of it."""
     first = o * stride - padding
     return max(first, 0), min(first + size, length)
 
 
 @helper
 def fill(memory, at, count, value):
-    """Write one number many times."""
+    """Write `value` to `count` places from `at` on."""
     memory[at : at + count] = memory.dtype.type(value)
 
 
 @helper
 def copy(memory, at, count, into_at):
-    """Copy numbers within memory."""
+    """Copy `count` numbers within memory."""
     source, into = memory[at : at + count], memory[into_at : into_at + count]
     for j in range(count):
         into[j] = source[j]
@@ -45,7 +45,7 @@ def copy(memory, at, count, into_at):
 
 @helper
 def flip_filters(shape, memory, filters_at, out_at):
-    """Write filters by columns: for each line of a window a row for each filter."""
+    """Write filters by columns: one row for each line of a window and each filter."""
     _, _, channels, _, _, filters, size, _, _ = shape
     line = size * channels
     width, out_width = padded(filters, memory.itemsize), padded(line, memory.itemsize)
@@ -56,7 +56,7 @@ def flip_filters(shape, memory, filters_at, out_at):
 
 @helper
 def with_borders(shape, memory, at, into_at):
-    """Return where the image with borders of zeros begins: a copy if it has borders."""
+    """Return where the image with borders of zeros begins; with borders this is a copy."""
     height, width, channels, _, _, _, _, _, padding = shape
     if padding == 0:
         return at
@@ -79,7 +79,7 @@ def convolve(shape, memory, at, places, places_at, filters_at, cuts, out_at):
     at : where the image with its borders begins
     places, places_at : from `places_at` on, where windows begin
     filters_at : the filters, padded, and the biases
-    cuts : `hogshare.kernels.networks.windows.CUTS` for a relu, or 0
+    cuts : `hogshare.kernels.networks.windows.CUTS` for a relu, otherwise 0
     """
     _, wide, channels, down, across, filters, size, _, padding = shape
     width = padded(filters, memory.itemsize)
@@ -93,11 +93,11 @@ def convolve(shape, memory, at, places, places_at, filters_at, cuts, out_at):
 
 @helper
 def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, out_at):
-    """Convert the derivatives in an image's sums to those in filters and biases, padded.
+    """Convert the derivatives in an image's sums to derivatives in filters and biases, padded.
 
     at : where the image with its borders begins
     places, places_at : from `places_at` on, where windows begin, then a window's numbers' offsets
-    one_at : the place of a 1
+    one_at : index of a number that is 1
     adds : whether the derivatives are added to those of other images
     """
     _, wide, channels, down, across, filters, size, stride, padding = shape
@@ -115,10 +115,10 @@ def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, o
 
 @helper
 def image_back(shape, memory, delta_at, places, places_at, flipped_at, line_at, out_at):
-    """Convert the derivatives in an image's sums to those in the image, line by line.
+    """Convert the derivatives in an image's sums to derivatives in the image, line by line.
 
-    For a line of the image all windows that contain it are multiplied at once by the filters' lines
-    for it; overlapping results are then added up along the line.
+    For each line of the image, all windows that contain it are multiplied at once by the matching
+    lines of the filters. Overlapping results are then added up along the line.
 
     places, places_at : see `filters_back`; then the windows of a line
     flipped_at : the filters by columns
@@ -154,10 +154,11 @@ def image_back(shape, memory, delta_at, places, places_at, flipped_at, line_at, 
 
 @helper
 def pool(shape, takes_largest, memory, at, place, out_at, marks, marks_at):
-    """Compute the largest or the mean of each window's numbers, channel by channel.
+    """Compute the largest or the mean number of each window, channel by channel.
 
-    place : numbers from a place of the image to the next
-    marks : int32, from `marks_at` on the largest's place in the image; unused for means
+    place : distance from a place of the image to the next
+    marks : int32, from `marks_at` on the place in the image of each largest number; unused for
+        means
     """
     height, wide, channels, down, across, _, size, stride, padding = shape
     lanes = VECTOR_BYTES // memory.itemsize
@@ -204,7 +205,7 @@ def pool_back(shape, takes_largest, memory, delta_at, marks, marks_at, at, place
 
 @helper
 def add_windows(shape, factor, memory, at, out_at):
-    """Overwrite an image with the sums of another over the window around each place."""
+    """Overwrite an image with another image's sums over the window around each place."""
     height, wide, channels, _, _, _, size, _, _ = shape
     half, lanes = size // 2, VECTOR_BYTES // memory.itemsize
     for y in range(height):
@@ -249,7 +250,8 @@ def respond(shape, numbers, memory, at, scratch_at, space, out_at):
     """Compute ``x divisor^-beta``: local response normalisation within each channel.
 
     numbers : float64 [3], alpha, beta and k
-    scratch_at, space : memory for three images, and numbers from one to the next
+    scratch_at : where memory for three images begins
+    space : distance from one of these images to the next
     """
     n = shape[0] * shape[1] * shape[2]
     divisors(shape, numbers, memory, at, scratch_at, scratch_at + space)

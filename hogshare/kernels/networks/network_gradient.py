@@ -1,16 +1,18 @@
 """The gradient of a network of layers, in one call for a mini-batch.
 
-Layers are a table of numbers, whose columns are listed below. A worker's memory contains, for the n
-rows in hand, their inputs, every layer's outputs, the derivatives in connected layers twice (in a
-layer's outputs and in its inputs, alternately), and scratch: padded coefficients and derivatives,
-and the numbers of one image. Layers that take images come first, and one image goes through all of
-them before the next, so it stays in a cache. Nothing is allocated.
+Layers are a table of numbers, with the columns listed below. For the n rows of a mini-batch, a
+worker's memory contains (1) their inputs, (2) every layer's outputs, (3) two arrays of derivatives
+for connected layers (in a layer's outputs and in its inputs, alternately), and (4) scratch: padded
+coefficients and derivatives, and the numbers of one image. Layers that take images come first. One
+image passes through all of them before the next image does, so it stays in a cache. Nothing is
+allocated.
 
-A convolution's outputs that are pooled by their largest numbers are not stored: activations rise,
-so they are applied after the pooling, and their derivatives are those at the largest.
+If a convolution's outputs are pooled by their largest numbers, they are not stored. Activations are
+increasing, so they are applied after the pooling, with their derivatives at the largest numbers.
 
-Writers: the caller's worker writes its own memory, marks and `out`. The vector `w` is only read; if
-it has no locks, others write it meanwhile, and the layers may see it at different moments.
+Writers: the calling worker writes its own memory, marks and `out` by plain stores. The vector `w`
+is only read. If it has no locks, others write it meanwhile, and layers may read it at different
+moments.
 """
 
 import math
@@ -51,13 +53,13 @@ from hogshare.kernels.networks.windows import CUTS
 from hogshare.kernels.rules.momentum import NONE, descend
 
 KIND, ACTIVATION = 0, 1  # a layer's kind, and the activation of its sums
-WEIGHTS, BIASES, END = 2, 3, 4  # where its numbers begin in the vector, and where they end
+WEIGHTS, BIASES, END = 2, 3, 4  # where weights and biases begin in the vector, and where they end
 N_IN, N_OUT = 5, 6  # of a row
-AT = 7  # numbers of a row that are in memory before its outputs
-MARKS = 8  # numbers of a row whose places are marked before its own
+AT = 7  # number of a row's values that are in memory before its outputs
+MARKS = 8  # number of a row's marks before the marks of this layer
 SHAPE = 9  # height, width, channels, down, across, filters, size, stride, padding
-WIDTH = 18  # numbers from a row of outputs to the next
-IN_WIDTH = 19  # and from a row of inputs
+WIDTH = 18  # distance from a row of outputs to the next
+IN_WIDTH = 19  # distance from a row of inputs to the next
 IS_FUSED = 20  # whether a convolution is pooled by its largest numbers next
 PLACES = 21  # where a convolution's places begin: see `hogshare.kernels.networks.image_layers`
 FILTERS, SLOPES, FLIPPED = 22, 23, 24  # in scratch: padded filters, derivatives, filters by columns
@@ -70,18 +72,19 @@ SHAPELESS = 9
 # three images; two images' derivatives; coefficients of a connected layer, padded; and the number
 # of rows of their derivatives that are computed at once
 ONE, SUMS, BORDERED, LINE, RESPONSES, FIRST, SECOND, COEFS, STRIP = range(9)
-SPACE, N_REGIONS = 9, 10  # numbers from one of the three images to the next
+SPACE, N_REGIONS = 9, 10  # SPACE: distance from one of the three images to the next
 
 
 class NetworkLayout(NamedTuple):
     """A network, and the layout of a worker's memory.
 
     layers : int64 (n_layers, COLUMNS)
-    numbers : float64 (n_layers, 3), of local responses
+    numbers : float64 (n_layers, 3), alpha, beta and k of local responses
     regions : int64 (N_REGIONS,), where the regions of scratch begin
-    n_images : number of layers that take images: the first ones
-    deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
-        one layer's outputs, and before the scratch
+    n_images : number of layers that take images; they are the first layers
+    deltas_at : number of a row's values before the derivatives
+    space : number of a row's derivatives in one layer's outputs
+    scratch_at : number of a row's values before the scratch
     """
 
     layers: np.ndarray
@@ -102,7 +105,7 @@ def shape_of(layer):
 
 @helper
 def gather(rows, data, indices, indptr, n_in, width, memory):
-    """Copy the rows of a mini-batch to the beginning of memory, one per `width` numbers."""
+    """Copy the rows of a mini-batch to the beginning of memory, one row per `width` numbers."""
     if indptr.shape[0] == 0:
         gather_dense(rows, data, n_in, width, memory)
         return
@@ -121,7 +124,7 @@ def is_read_in_place(layers, indptr):
 
 @helper
 def prepare_filters(net, w, memory, scratch, goes_back):
-    """Write the filters, padded, and by columns if the way back needs them."""
+    """Write the filters, padded; write them by columns too if the way back needs this."""
     memory[scratch + net.regions[ONE]] = memory.dtype.type(1.0)
     for index in range(net.n_images):
         layer = net.layers[index]
@@ -136,9 +139,9 @@ def prepare_filters(net, w, memory, scratch, goes_back):
 
 @helper
 def convolve_image(net, places, index, memory, at, out_at, scratch):
-    """Compute a convolution's sums, and its activation unless that comes after the pooling.
+    """Compute a convolution's sums; apply its activation unless that comes after the pooling.
 
-    Returns where they begin: at `out_at`, or, if they are pooled next, in scratch, padded.
+    Returns where the sums begin: at `out_at`, or, if they are pooled next, in scratch, padded.
     """
     layer, regions = net.layers[index], net.regions
     shape = shape_of(layer)
@@ -160,7 +163,7 @@ def convolve_image(net, places, index, memory, at, out_at, scratch):
 
 @helper
 def image_forward(net, places, n, i, memory, marks, scratch):
-    """Take one image, the i-th of n, through all layers that take images."""
+    """Compute the outputs of all layers that take images, for the i-th of n images."""
     at, index = i * net.layers[0, IN_WIDTH], 0
     while index < net.n_images:
         layer = net.layers[index]
@@ -187,7 +190,7 @@ def image_forward(net, places, n, i, memory, marks, scratch):
 
 @helper
 def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scratch):
-    """Do a convolution's way back, from the derivatives in its sums, padded."""
+    """Do a convolution's way back, from the padded derivatives in its sums."""
     layer, regions = net.layers[index], net.regions
     shape, spots = shape_of(layer), (places, layer[PLACES])
     bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
@@ -246,7 +249,7 @@ def image_back_through(net, places, n, i, memory, marks, delta_at, scratch):
 
 @helper
 def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_back):
-    """Compute every layer's outputs, the last one's as sums; return where these begin."""
+    """Compute every layer's outputs, and the last layer's sums; return where these sums begin."""
     layers, n, at = net.layers, rows.shape[0], 0
     scratch = net.scratch_at * n
     sparse = is_read_in_place(layers, indptr)
@@ -275,7 +278,7 @@ def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_
 
 @helper
 def go_back(net, places, w, rows, data, indices, indptr, memory, marks, out, delta_at):
-    """Convert the derivatives in the last sums to those in all coefficients and biases.
+    """Convert the derivatives in the last sums to derivatives in all coefficients and biases.
 
     delta_at : where the derivatives begin
     """
@@ -325,10 +328,10 @@ def store_filters(net, n, memory, scratch, out):
 
 @helper
 def scale_and_penalise(layers, w, out, alpha, share):
-    """Add the penalty's gradient, and multiply all by `share`; return the penalty, or NaN.
+    """Add the penalty's gradient to `out`, then multiply by `share`; return the penalty, or NaN.
 
     The penalty is ``alpha / 2`` times the squares of coefficients, not of biases. Zero times each
-    number of `out` is added, which gives NaN if one is NaN or infinite.
+    number of `out` is added to it. This gives NaN if a number is NaN or infinite.
     """
     kind = out.dtype.type
     factor, decay = kind(share), kind(alpha * share)
@@ -395,14 +398,15 @@ def gradient(
     share_2,
     epsilon,
 ):
-    """Overwrite `out` with the gradient of rows' losses and penalty; return their value.
+    """Overwrite `out` with the gradient of the rows' losses and the penalty; return their sum.
 
     Also take a step by it, if `kind` is one of `hogshare.kernels.rules.momentum` and the value is
-    finite: `moved` is then the vector, for a worker that may write it, and `out` becomes the step.
+    finite: `moved` is then the vector, which the worker must be allowed to write, and `out` becomes
+    the step.
 
     net : see `NetworkLayout`
-    places : int64, of convolutions (`hogshare.kernels.networks.image_layers`); None if no layer
-        takes images: the kernel then has no code for them
+    places : int64, places of convolutions (`hogshare.kernels.networks.image_layers`); None if no
+        layer takes images, so that the kernel contains no code for them
     w, out : float [n_params]
     rows : int64 [n]
     data, indices, indptr : the inputs, see `hogshare.kernels.rows.row_views.RowArrays`

@@ -1,32 +1,33 @@
 """Many mini-batches of a network of dense layers in one call: forward, back and a step for each.
 
 A worker computes with its slice of the network (`hogshare.kernels.networks.slices`), for all rows
-of a mini-batch. Several workers are a *team*: each has some of the units of every hidden layer.
-Each later layer exchanges numbers at one place: the parts of a row's sums from others' units, and
-the derivatives that go to them. So two workers with one hidden layer meet once per mini-batch, and
-exchange as many numbers as there are outputs. A step equals one worker's, up to rounding, for any
-team.
+of a mini-batch. Several workers form a *team*: each has some of the units of every hidden layer. At
+each later layer the team exchanges the workers' parts of every row's sums, and the derivatives for
+each other's units. So two workers with one hidden layer meet once per mini-batch, and exchange as
+many numbers per row as there are outputs. For any team a step equals the step of one worker, up to
+rounding.
 
 Sparse rows are read in place, as places and values; zeros take no time. For the way back the
 mini-batch is sorted by columns, so each row of coefficients is read and written once. The first
-worker sorts for the team, as it has the fewest units, unless a wide first layer's rows are late:
-each worker must know these rows before it can begin.
+worker sorts for the team, because it has the fewest units. If the rows of a wide first layer are
+late (`LazyRows`), each worker sorts for itself, because it must know these rows before it can
+begin.
 
-Writers: a worker writes its slice and its memory; its own part of `exchange`, and the first worker
-the sorted values, which others read once it has raised its number in `words` (releasing); at a
-block's end, once all have reached it, its numbers of the vector. A part, and the values, are
-overwritten two mini-batches later, when all have met in between.
-A process may die while it writes the vector. So where workers are processes, each first copies the
-numbers that it will overwrite to `before`, and none writes until all have; then it notes in `words`
-that it begins, and all meet when they are through. A worker that goes on alone first breaks the
-team up, and waits until each of the others is dead, has left the block, or has not begun it and so
-will not: only then no other worker writes any more, and the words may be raised for those that are
-gone. Then it restores `before` if a worker has begun and not all are through
-(`hogshare.problems.network_trainer`).
-The session owns and frees `exchange`, `words`, `before` and a team's sorted values.
+Writers: a worker writes its slice, its memory and its own part of `exchange`. The first worker
+writes the sorted values. Others read a part or the values after their writer has raised its number
+in `words` (releasing). At a block's end, when all workers of the team have reached it, each writes
+its own numbers of the vector. A part, and the values, are overwritten two mini-batches later; all
+workers have met in between. A process may die while it writes the vector. So if workers are
+processes, (1) each copies the numbers that it will overwrite to `before`, (2) they meet, so that
+none writes until all have copied, (3) each notes in `words` that it begins to write, and (4) they
+meet when all have written. A worker that goes on alone first breaks up the team. It waits until
+each other worker is dead, has left the block, or has not begun it (and so will not): only then no
+other worker writes any more, and the words of gone workers may be raised. Then it restores `before`
+if a worker has begun to write and not all have finished (`hogshare.problems.network_trainer`). The
+session owns and frees `exchange`, `words`, `before` and a team's sorted values.
 
-Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3, whose layers come in pairs.
-Departure: every later layer is cut by its inputs.
+Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3. Departure: the source cuts
+layers in pairs; this file cuts every later layer by its inputs.
 """
 
 import math
@@ -80,19 +81,19 @@ from hogshare.kernels.networks.slices import (
 from hogshare.kernels.networks.tiles import product, sum_rows
 from hogshare.kernels.rules.momentum import ADAM
 
-FAR = 6  # how many rows of coefficients ahead of the present one are prefetched
+FAR = 6  # number of rows ahead of the present one at which coefficients are prefetched
 HOW_FAR, WRITES, LEFT = 0, 1, 2  # points in a worker's words; LEFT: of the last block that it left
 BROKEN = 3  # in the first worker's words: 1 after the team has been broken up
 POLLS = 20 if JIT_DISABLED else 2_000  # polls of a word before the core is given up once
 
 
 class Inputs(NamedTuple):
-    """Rows by columns, with their targets and weights.
+    """The rows' dense and sparse columns, with the rows' targets and weights.
 
     dense : float (n_rows * n_dense,), the columns that are mostly nonzero
     data, indices, indptr : CSR rows of the other columns, numbered from 0; empty if there are none
-    order : int64 (n_inputs,), the input that each column is: first the dense ones
-    targets, weights : of the rows
+    order : int64 (n_inputs,), number of the input in each column; dense columns come first
+    targets, weights : targets and weights of the rows
     """
 
     dense: np.ndarray
@@ -105,12 +106,13 @@ class Inputs(NamedTuple):
 
 
 class TeamNetwork(NamedTuple):
-    """A network, as laid out for a worker of a team.
+    """A network, in the layout of one worker of a team.
 
     layers : int64 (n_layers, N_COLUMNS), see `hogshare.kernels.networks.slices`
-    n_dense : columns of the inputs that are read densely
-    strip : rows of coefficients whose derivatives are computed at once; `slopes` has as many
-    loss : see `hogshare.kernels.networks.output_layers`
+    n_dense : number of the inputs' columns that are read densely
+    strip : number of rows of coefficients whose derivatives are computed at once; `slopes` has as
+        many rows
+    loss : code of the loss, see `hogshare.kernels.networks.output_layers`
     alpha : strength of the penalty
     rule : kind of a step, one of `hogshare.kernels.rules.momentum`
     spare : scratch place in a slice for one row of the first layer
@@ -128,10 +130,10 @@ class TeamNetwork(NamedTuple):
 class Values(NamedTuple):
     """The values of a mini-batch's sparse rows, by columns; a team has two copies, even and odd.
 
-    ends : int64 (2 or 1, n_sparse), where each column's values end; with late columns zeros between
-        two mini-batches
-    rows, values : uint32 and float (2 or 1, most), the mini-batch's row of each value, and the
-        values
+    ends : int64 (2 or 1, n_sparse), where each column's values end; if columns are late, these are
+        zeros between two mini-batches
+    rows : uint32 (2 or 1, most), the mini-batch's row of each value
+    values : float (2 or 1, most), the values
     """
 
     ends: np.ndarray
@@ -143,10 +145,12 @@ class TrainingMemory(NamedTuple):
     """A worker's memory for its computations.
 
     numbers : inputs, outputs and derivatives of a mini-batch's rows
-    slopes, flipped : derivatives in a strip of coefficients; a layer's coefficients, transposed
+    slopes : derivatives in a strip of coefficients
+    flipped : a layer's coefficients, transposed
     nothing : zeros
     late : `hogshare.kernels.networks.slices.LazyRows`, by sparse columns
-    touched : int64, the columns that a mini-batch has, if they are late; otherwise empty
+    touched : int64, the columns that a mini-batch has values in, if columns are late; otherwise
+        empty
     sorted : `Values` of the mini-batch; a team shares one
     """
 
@@ -162,14 +166,16 @@ class TrainingMemory(NamedTuple):
 class Team(NamedTuple):
     """The workers that compute mini-batches together.
 
-    me, size : this worker's number in the team, and the team's size
+    me : this worker's number in the team
+    size : number of workers of the team
     saves : 1: numbers are copied before they are overwritten
     words : int64 (size * layout.WORD,), the point that each worker has reached, and the first point
         of the block whose numbers it writes
     exchange : float (size * stride,), the exchanged numbers: each worker's part for mini-batches of
         even numbers, and its part for odd ones
-    part, stride : numbers of a part, and from one worker to the next
-    table, control : the run's
+    part : number of values of a part
+    stride : distance from one worker's parts to the next worker's
+    table, control : the run's progress table and control words
     """
 
     me: int
@@ -185,10 +191,10 @@ class Team(NamedTuple):
 
 @helper
 def meet(team, number, may_leave):
-    """Come to a point, and wait until all of the team have; False if a worker will not come.
+    """Reach a point, and wait until all workers of the team have; False if one will not come.
 
-    number : of the point, in a run
-    may_leave : whether a worker may not have come at all, because the run is stopped
+    number : number of the point in the run
+    may_leave : whether another worker may not come at all, because the run is stopped
     """
     store_word(team.words, team.me * layout.WORD, number)
     if may_leave:
@@ -207,7 +213,7 @@ def meet(team, number, may_leave):
                 if may_leave and load_word(team.control, layout.STOP) != layout.RUNNING:
                     return False
                 yield_core()
-    # polled again: a worker that goes on alone raises all words, also of workers that are gone
+    # polled again: a worker that goes on alone raises all words, also the words of gone workers
     return load_word(team.words, BROKEN) == 0
 
 
@@ -215,7 +221,8 @@ def meet(team, number, may_leave):
 def break_up(words, table, me, point, last):
     """End the team, and wait until no other worker computes or writes the numbers of a block.
 
-    point, last : the block's first point, and its last, at which everything is written
+    point : the block's first point
+    last : the block's last point, at which everything is written
     """
     store_word(words, BROKEN, 1)
     fence()  # before the others' words are read, see `meet`
@@ -254,10 +261,10 @@ def ask_for_row(layer, column, own, stamps):
 
 @helper
 def count_by_columns(rows, inputs, touched, ends):
-    """Count a mini-batch's values by columns; return the number of columns to go through.
+    """Count a mini-batch's values by columns; return the number of columns to process.
 
-    touched : receives the columns that have values, if columns are late; otherwise all are gone
-        through
+    touched : receives the columns that have values, if columns are late; otherwise all columns are
+        processed
     """
     indices, n_touched = inputs.indices, 0
     if touched.shape[0] == 0:
@@ -279,7 +286,7 @@ def count_by_columns(rows, inputs, touched, ends):
 
 @helper
 def sort_by_columns(rows, inputs, touched, ends, who, values):
-    """Sort a mini-batch's values by columns; return the number of columns to go through."""
+    """Sort a mini-batch's values by columns; return the number of columns to process."""
     n_columns, end = count_by_columns(rows, inputs, touched, ends), 0
     for k in range(n_columns):
         column = touched[k] if touched.shape[0] > 0 else k
@@ -311,7 +318,7 @@ def finish_layer(layer, own, numbers, n):
 
 @helper
 def go_forward(net, own, memory, team, inputs, rows, step, point):
-    """Compute each layer's outputs (the last one's sums) of a mini-batch; False: a worker is lost.
+    """Compute the layers' outputs (the last layer's sums); return False if a worker is lost.
 
     point : number of the first point at which the team meets in this mini-batch
     """
@@ -363,9 +370,9 @@ def add_parts(team, parity, layer, n, numbers):
 
 @helper
 def exchange_slopes(team, parity, layer, n, numbers, point):
-    """Gather all derivatives in a hidden layer's sums, of which each worker has its units'.
+    """Gather the derivatives in all sums of a hidden layer; each worker has only its units' part.
 
-    In a worker's part the derivatives of others' units are always zeros: the parts are added up.
+    In a worker's part the derivatives of others' units are always zeros, so the parts are added up.
     """
     width, count, first = layer[WIDTH], layer[OWN], layer[FIRST]
     begin = part_of(team, team.me, parity) + layer[GATHERED]
@@ -402,8 +409,9 @@ def move_biases(layer, own, memory, n, kind, numbers):
 def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
     """Take a step of a layer's first coefficients, strip by strip of their rows.
 
-    count : of the rows
-    left, left_width : where their inputs begin in memory, and the length of the inputs' rows
+    count : number of rows
+    left : where these rows' inputs begin in memory
+    left_width : the length of the inputs' rows
     """
     width, slopes = layer[WIDTH], memory.slopes
     for low in range(0, count, net.strip):
@@ -419,7 +427,8 @@ def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
 def move_sparse(net, layer, own, memory, n_columns, numbers, step):
     """Take a step of the first layer's rows for sparse columns, in the order of sorted values.
 
-    n_columns : number of columns that the mini-batch has touched, if they are late; otherwise all
+    n_columns : number of columns that the mini-batch has touched, if columns are late; otherwise of
+        all columns
     """
     width, slopes, stamps, touched = layer[WIDTH], memory.slopes, memory.late.stamps, memory.touched
     by_columns, is_late = memory.sorted, stamps.shape[0] > 0
@@ -449,7 +458,7 @@ def move_sparse(net, layer, own, memory, n_columns, numbers, step):
 
 @helper
 def through_own_units(layer, numbers, n):
-    """Convert derivatives in the outputs of this worker's units to those in their sums."""
+    """Convert derivatives in the outputs of this worker's units to derivatives in their sums."""
     count = layer[OWN]
     for i in range(n):
         outputs = layer[OUTPUTS] + i * layer[OWN_WIDTH]
@@ -460,7 +469,7 @@ def through_own_units(layer, numbers, n):
 
 @helper
 def go_back(net, own, memory, team, n, n_columns, numbers, step, point):
-    """Take a step of all layers, from the derivatives in the last sums; False: a worker is lost.
+    """Take a step of all layers, from the derivatives in the last sums; False if a worker is lost.
 
     n_columns : see `move_sparse`
     """
@@ -508,7 +517,8 @@ def end_rows(net, memory, inputs, rows):
 def weigh(net, inputs, order, batch, numbers):
     """Set the divisor of each mini-batch's sums: the number of its rows, or their weight.
 
-    Also set WEIGHT, the factor of its loss: as if its rows weighed one each, unless all weigh zero.
+    Also set WEIGHT, the factor of the mini-batch's loss: the loss counts as if its rows weighed one
+    each, unless all rows weigh zero.
     """
     for step in range(numbers.shape[0]):
         first, end = step * batch, min(order.shape[0], (step + 1) * batch)
@@ -525,7 +535,7 @@ def weigh(net, inputs, order, batch, numbers):
 
 @helper
 def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point):
-    """Take a mini-batch's step; return its rows' losses, and whether no worker of the team is lost.
+    """Take a mini-batch's step; return its rows' losses, and False if a worker is lost, else True.
 
     If the losses are not finite, no step is taken.
     """
@@ -602,20 +612,23 @@ def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers
     """Take the steps of a block's mini-batches; return their losses, and whether they are valid.
 
     Nothing is written if a worker of the team is lost, or if the losses or the numbers are not
-    finite; the returned losses are then no number.
+    finite; the returned losses are invalid, or not finite, then.
 
-    vectors, before : `Vectors`, the run's, and as many numbers; `own` has a slice's order
+    vectors : `Vectors` of the run
+    before : `Vectors` of the same length, for copies
+    own : `Vectors` of this worker's slice
     order : int64, the rows of the mini-batches
-    batch : rows of each; the last may have fewer
-    numbers : float64 (n_steps, N_NUMBERS), the steps'; all but the rule's four are written
-    point : number of the first point at which the team meets; there are twice the number of layers
-        for each mini-batch, and three at the end
+    batch : number of rows of a mini-batch; the last may have fewer
+    numbers : float64 (n_steps, N_NUMBERS), the numbers of each step; all but the rule's four are
+        written
+    point : number of the first point at which the team meets; each mini-batch has twice as many
+        points as there are layers, and three points follow at the end
 
-    The loss is the worker's share of the team's: the penalty of its own coefficients, and for the
-    first worker also the rows' losses.
+    The returned loss is the worker's share of the team's loss: the penalty of its own coefficients,
+    and for the first worker also the rows' losses.
     """
     of_block = inputs, order, batch, numbers, point
     total, is_so = take_steps(net, vectors, before, own, memory, team, *of_block)
-    # after all writes: `break_up` waits no longer for a worker that has left the block
+    # after all writes: `break_up` does not wait for a worker that has left the block
     store_word(team.words, team.me * layout.WORD + LEFT, point)
     return total, is_so

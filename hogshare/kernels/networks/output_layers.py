@@ -1,11 +1,12 @@
-"""The end of a network: its predictions, their loss, and the loss's derivative in the last sums.
+"""The end of a network: predictions, their loss, and its derivative in the last layer's sums.
 
 Each loss is paired with the activation for which its derivative in the sums z is prediction minus
-target: squares with the identity, the log loss with the logistic function, the log loss of many
-classes with softmax, Poisson's deviance with the exponential. Losses are summed in float64.
+target: (1) squares with the identity, (2) the log loss with the logistic function, (3) the log loss
+of many classes with softmax, and (4) Poisson's deviance with the exponential. Losses are summed in
+float64.
 
-MEAN_SQUARES reports the mean over a row's outputs, as scikit-learn's MLP does, while the steps of
-both use the derivatives of the sum.
+MEAN_SQUARES reports the mean over a row's outputs, as scikit-learn's MLP does. Steps use the
+derivatives of the sum, as scikit-learn's do.
 """
 
 import math
@@ -20,16 +21,16 @@ SQUARES, BINARY, SOFTMAX, POISSON, MEAN_SQUARES = range(5)
 
 @helper
 def predict_row(z, kind):
-    """Replace sums by predictions; return the logarithm of a softmax's divisor, otherwise 0.
+    """Replace a row's sums by predictions; return the log of a softmax's divisor, otherwise 0.
 
-    Softmax: ``p_k = exp(z_k - max z) / sum_j exp(z_j - max z)``, so minus the logarithm of p_k is
-    the returned number minus z_k.
+    Softmax: ``p_k = exp(z_k - max z) / sum_j exp(z_j - max z)``, so ``-log p_k`` is the returned
+    number minus z_k, with z_k as it was before the call.
     """
     k = z.shape[0]
     if kind == SOFTMAX:
         largest = z[0]
         for j in range(1, k):
-            # NaN, wherever it is, becomes the largest
+            # a NaN at any place becomes the largest
             largest = largest if largest > z[j] else z[j]
         total = 0.0
         for j in range(k):
@@ -50,7 +51,7 @@ def predict_row(z, kind):
 
 @helper
 def end_row(z, target, kind, weight, delta):
-    """Return a row's loss; replace its sums by predictions, and write the derivatives in them.
+    """Return a row's loss; replace its sums by predictions, and write the derivatives in the sums.
 
     z, delta : float [n_outputs]
     target : float [n_outputs]; for a softmax [1], the number of its class

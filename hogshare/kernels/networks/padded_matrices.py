@@ -1,8 +1,8 @@
-"""Copies of matrices: with padded rows, without, and transposed.
+"""Copies of matrices: with padded rows, without padding, and transposed.
 
 Square blocks are transposed in vector registers. A block has as many vectors as a vector has lanes.
-In each pass, pairs of vectors exchange halves of their chunks, and the chunks get shorter: after
-the last pass each vector is a column.
+In each pass, pairs of vectors exchange halves of their chunks, and chunks become shorter from pass
+to pass. After the last pass each vector is a column.
 """
 
 from llvmlite import ir
@@ -25,7 +25,7 @@ else:
 
     @intrinsic
     def _flip_block(typingctx, a, at, row, out, out_at, out_row):
-        """Write a square block of `a`, of a vector's numbers in each direction, by its columns."""
+        """Write a square block of `a` by its columns; it has a vector's lanes in each direction."""
         if a.dtype not in FLOATS or a.dtype != out.dtype:
             return None
 
@@ -60,9 +60,10 @@ else:
 
 @helper
 def flip(n_rows, n_columns, a, at, row, out, out_at, out_row):
-    """Write a matrix by its columns, each a row of `out`, with zeros at the row's end.
+    """Write each column of a matrix as a row of `out`, with zeros at the row's end.
 
-    row, out_row : distances from a row to the next; that of `out` is at least `n_rows`
+    row : distance from a row of `a` to the next
+    out_row : distance from a row of `out` to the next, at least `n_rows`
     """
     n = VECTOR_BYTES // a.itemsize
     whole_rows, whole_columns = n_rows // n * n, n_columns // n * n

@@ -1,12 +1,13 @@
 """Pooling in vector registers: one window of an image, for as many channels as a vector has lanes.
 
-Whole vectors are written and read, even if an image has fewer channels: outputs are written in the
-order of their places, so the next place's numbers overwrite the surplus, and memory for one more
-vector follows each image.
+Whole vectors are written and read, even if an image has fewer channels. Outputs are written in the
+order of their places, so the next place's numbers overwrite the surplus numbers. Memory for one
+more vector follows each image.
 
 All arrays are the calling worker's own (`network_gradient`), so stores are plain.
 
-A mark is the place in the image of a window's largest number. A NaN, at any place, is the largest.
+A mark is the place in the image of a window's largest number. A NaN at any place counts as the
+largest.
 """
 
 import numpy as np
@@ -74,7 +75,7 @@ else:
             self.counting = ir.Constant(self.integers, list(range(self.lanes)))
 
         def everywhere(self, value, kind):
-            """Return a vector with one value in all lanes."""
+            """Return a vector with the same value in all lanes."""
             nothing = ir.Constant(kind, ir.Undefined)
             first = self.builder.insert_element(nothing, value, LANE(0))
             order = ir.Constant(self.integers, [0] * self.lanes)
@@ -87,7 +88,7 @@ else:
             return self.everywhere(number, self.vector)
 
         def marked(self, place, at):
-            """Return the address of a vector of marks, from a place of an argument on."""
+            """Return the address of the vector of marks that begins at a place of an argument."""
             return self.builder.bitcast(self.begin(place, at), self.integers.as_pointer())
 
         def is_channel(self, place):
@@ -112,7 +113,7 @@ else:
             return self.repeat(self.rows, now, line)
 
         def places(self, first):
-            """Return the places' numbers, lane by lane."""
+            """Return the numbers of the places from `first` on, one per lane."""
             spread = self.everywhere(self.builder.trunc(first, LANE), self.integers)
             return self.builder.add(spread, self.counting)
 
@@ -124,7 +125,8 @@ else:
     def largest(typingctx, window, image, at, out, out_at, marks, marks_at):
         """Write the largest numbers of a window, and their places.
 
-        window : first place of the image, rows, columns, and the distances between these
+        window : first place in the image, number of rows, number of columns, distance of rows,
+            distance of columns
         """
         if not _fits((image, out), marks.dtype):
             return None
@@ -171,7 +173,7 @@ else:
 
     @intrinsic
     def spread_largest(typingctx, window, count, delta, delta_at, marks, marks_at, image, at):
-        """Add derivatives to those of the marked numbers, for `count` channels at most."""
+        """Add derivatives at the marked numbers, for at most `count` channels."""
         if not _fits((image, delta), marks.dtype):
             return None
 
@@ -196,7 +198,7 @@ else:
 
     @intrinsic
     def spread_total(typingctx, window, count, factor, delta, delta_at, image, at):
-        """Add derivatives, times a factor, to those of a whole window, for `count` channels."""
+        """Add derivatives, times a factor, at all numbers of a window, for `count` channels."""
         if not _fits((image, delta)):
             return None
 

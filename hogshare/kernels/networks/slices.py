@@ -1,14 +1,14 @@
-"""A worker's slice of a network's numbers, in memory of its own, from a block's begin to its end.
+"""A worker's slice of a network's numbers, in its own memory, from a block's begin to its end.
 
-Its part of the first layer is some units' columns, and its part of every later layer the rows that
-those units feed; a single worker has all. A slice is laid out for the tiles: rows are whole vectors
-long, and the numbers beyond the columns are zero and remain zero. The rule's state has the same
-layout.
+The slice of the first layer consists of some units' columns, the slice of every later layer of the
+rows that these units feed. A single worker's slice is the whole network. A slice is laid out for
+the products of `tiles`: rows are whole vectors long, and the numbers beyond the columns are zero
+and remain zero. The rule's state has the same layout.
 
-If a mini-batch touches few rows of a large first layer, a row is loaded when a mini-batch touches
-it, and then takes the steps that it has missed, by the penalty and the momentum alone. With linear
-rules these are one step by a product of 2 x 2 matrices; with Adam they are taken one after the
-other, in the nearest cache.
+If mini-batches touch few rows of a large first layer, its rows are *late*: a row is loaded when a
+mini-batch touches it, and then takes the steps that it has missed, by the penalty and the momentum
+alone. With linear rules the missed steps are one step, by a product of 2 x 2 matrices. With Adam
+they are taken one after another, in the nearest cache.
 
 Writers: the worker writes its own slice, and at a block's end the slice's numbers in the vector and
 the state, when no other worker reads them. The worker owns and frees its slice.
@@ -24,29 +24,30 @@ from hogshare.kernels.rules.momentum import ADAM, AHEAD, HEAVY, PLAIN
 
 # columns of the table of layers
 ACTIVATION = 0
-WEIGHTS, ROWS, WIDTH = 1, 2, 3  # place of the coefficients in the slice, rows, and their length
-COEFS = 4  # columns of a row that are coefficients
+WEIGHTS, ROWS, WIDTH = 1, 2, 3  # place in the slice of the coefficients, rows, their length
+COEFS = 4  # number of a row's columns that are coefficients
 BIASES = 5  # place in the slice
-VECTOR_WEIGHTS, VECTOR_WIDTH, VECTOR_BIASES = 6, 7, 8  # of the first of them in the vector
+VECTOR_WEIGHTS, VECTOR_WIDTH, VECTOR_BIASES = 6, 7, 8  # places in the vector
 IS_MINE = 9  # whether this worker writes the biases back
 OUTPUTS, OWN, OWN_WIDTH, FIRST = 10, 11, 12, 13  # in memory; own units, padded, and the first
-SLOPES = 14  # derivatives in the sums, in memory, rows of WIDTH
-PARTS, GATHERED = 15, 16  # in a worker's part of `exchange`: sums, and derivatives
+SLOPES = 14  # place in memory of the derivatives in the sums, rows of WIDTH
+PARTS, GATHERED = 15, 16  # places in a worker's part of `exchange`: of sums, and of derivatives
 N_COLUMNS = 17
 
 ETA, SHARE_1, SHARE_2, LEAST, FACTOR, DECAY, WEIGHT, SQUARES = range(8)  # of a step's numbers
 N_NUMBERS = 8
 UNKNOWN = -1  # a row that the slice does not have yet
-# effect of some consecutive steps without a gradient: coefficients of number and velocity, each
-# from both, and three coefficients that add up the squares of the numbers before the steps
+# effect of some consecutive steps without a gradient: four coefficients that give number and
+# velocity after the steps from number and velocity before, and three that give the sum of the
+# squares of the number before each step
 FROM_W, FROM_V, V_FROM_W, V_FROM_V, OF_WW, OF_WV, OF_VV = range(7)
 N_POWERS = 7
 
 
 class Vectors(NamedTuple):
-    """The vector and its rule's state, those of a run or a slice of both.
+    """The vector and its rule's state: of a run, or of a slice.
 
-    w, first, second : float (n,); without a state the last two are the first again
+    w, first, second : float (n,); without a state `first` and `second` are `w` again
     """
 
     w: np.ndarray
@@ -55,11 +56,11 @@ class Vectors(NamedTuple):
 
 
 class LazyRows(NamedTuple):
-    """Rows of the first layer that are loaded, and moved, when a mini-batch touches them.
+    """Rows of the first layer that are loaded, and take steps, when a mini-batch touches them.
 
-    stamps : int64, the step that each has reached; empty: all rows are moved at every step
+    stamps : int64, the step that each row has reached; empty: all rows take every step
     powers : float64 (n_steps + 1, N_POWERS), row k: effect of the last k steps without a gradient
-    together : int64 (1,), zero: the place of adjacent rows, which are moved as one
+    together : int64 (1,), zero: the place of adjacent rows, which take a step as one
     """
 
     stamps: np.ndarray
@@ -69,10 +70,10 @@ class LazyRows(NamedTuple):
 
 @helper
 def move(own, begin, places, first, n_rows, width, slopes, kind, numbers):
-    """Take a step of some rows of a slice; return the sum of their squares before it.
+    """Take a step of some rows of a slice; return the sum of their squares before the step.
 
-    begin : of the rows in the slice; row k is number ``places[first + k]``
-    slopes : float (n_rows * width,), sums of derivatives, which FACTOR scales to means
+    begin : where the rows begin in the slice; row k is number ``places[first + k]``
+    slopes : float (n_rows * width,), sums of derivatives; times FACTOR they are means
     numbers : float64 (N_NUMBERS,); DECAY is the penalty's share of a number in its derivative
 
     The steps are those of `hogshare.kernels.rules.momentum.make_step`.
@@ -120,7 +121,7 @@ def move(own, begin, places, first, n_rows, width, slopes, kind, numbers):
 
 @helper
 def copy_run(source, begin, into, at, count):
-    """Copy some numbers."""
+    """Copy `count` numbers."""
     run, out = source[begin : begin + count], into[at : at + count]
     for j in range(count):
         out[j] = run[j]
@@ -128,7 +129,7 @@ def copy_run(source, begin, into, at, count):
 
 @helper
 def copy_vectors(kind, source, begin, into, at, count):
-    """Copy some numbers and the rule's state of them."""
+    """Copy `count` numbers and the rule's state of them."""
     copy_run(source.w, begin, into.w, at, count)
     if kind != PLAIN:
         copy_run(source.first, begin, into.first, at, count)
@@ -140,7 +141,7 @@ def copy_vectors(kind, source, begin, into, at, count):
 def copy_rows(layer, count, order, kind, vectors, own, loads):
     """Copy the first rows of a layer's coefficients from the vector into a slice, or back.
 
-    order : for the first layer the row of the vector that each is; empty: the same row
+    order : for the first layer, the row of the vector for each row; empty: the same row
     """
     for r in range(count):
         row = order[r] if order.shape[0] > 0 else r
@@ -154,7 +155,7 @@ def copy_rows(layer, count, order, kind, vectors, own, loads):
 
 @helper
 def save(layers, order, kind, vectors, before):
-    """Copy the vector's numbers that a slice will overwrite, so they can be restored."""
+    """Copy to `before` the numbers of the vector that a slice will overwrite, to restore them."""
     for index in range(layers.shape[0]):
         layer = layers[index]
         for r in range(layer[ROWS]):
@@ -168,7 +169,7 @@ def save(layers, order, kind, vectors, before):
 
 @helper
 def rows_at_once(layers, index, stamps):
-    """Return the number of a layer's rows that are loaded with the slice: those without stamps."""
+    """Return the number of a layer's rows that are loaded with the slice, which have no stamps."""
     return layers[index, ROWS] - (stamps.shape[0] if index == 0 else 0)
 
 
@@ -186,7 +187,8 @@ def load(layers, order, kind, vectors, own, stamps):
 def count_step(powers, step, kind, numbers):
     """Extend `powers` by this step, for rules whose steps are linear.
 
-    The matrix of the last k + 1 steps is this step's times the matrix of the k steps before it.
+    The matrix of the last k + 1 steps is this step's matrix times the matrix of the k steps before
+    it.
     """
     pull = numbers[ETA] * numbers[DECAY]
     momentum = numbers[SHARE_1] if kind != PLAIN else 0.0
@@ -213,7 +215,7 @@ def count_step(powers, step, kind, numbers):
 
 @helper
 def take_linear(w, v, kind, power):
-    """Take some steps of numbers without a gradient at once; return the sum of their squares."""
+    """Take several steps without a gradient at once; return the sum of the numbers' squares."""
     number = w.dtype.type
     a, b = number(power[FROM_W]), number(power[FROM_V])
     c, d = number(power[V_FROM_W]), number(power[V_FROM_V])
@@ -238,7 +240,8 @@ def take_missed(row, width, kind, own, nothing, late, numbers, since, until):
     """Take the steps that a row of the first layer has missed.
 
     nothing : zeros
-    numbers : of all steps; the squares are added to the last missed step's, or to each step's
+    numbers : numbers of all steps; the squares are added to SQUARES of the last missed step, or of
+        each step
     """
     if kind != ADAM:
         w, v = own.w[row : row + width], own.first[row : row + width]
@@ -262,7 +265,7 @@ def place_of(layer, order, stamps, column):
 
 @helper
 def refresh(layer, order, column, kind, vectors, own, late, nothing, numbers, step):
-    """Bring a row of the first layer to its state before a step: load it, take missed steps."""
+    """Bring a row of the first layer to its state before a step: load it, take its missed steps."""
     outer, row = place_of(layer, order, late.stamps, column)
     since = late.stamps[column]
     if since == UNKNOWN:
@@ -298,7 +301,7 @@ def is_finite(layers, own, stamps):
 def store(layers, order, kind, vectors, own, late, spare, nothing, numbers):
     """Write a slice into the vector; untouched rows take their missed steps first.
 
-    spare : scratch place in the slice for such a row
+    spare : scratch place in the slice for an untouched row
     """
     n_steps, first, stamps = numbers.shape[0], layers[0], late.stamps
     for index in range(layers.shape[0]):

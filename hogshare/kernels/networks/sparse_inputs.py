@@ -1,4 +1,4 @@
-"""Inputs of a network by columns: columns of mostly zeros are stored as places and values."""
+"""Inputs of a network: columns that are mostly zero are stored as places and values."""
 
 from hogshare.kernels.jit.decorators import kernel
 
@@ -8,7 +8,7 @@ def count_nonzeros(data, n_columns, counts):
     """Count the nonzero numbers of each column of dense rows.
 
     data : float (n_rows * n_columns,)
-    counts : int64 (n_columns,), added to
+    counts : int64 (n_columns,), the caller's, to which counts are added
     """
     for first in range(0, data.shape[0], n_columns):
         row = data[first : first + n_columns]
@@ -18,12 +18,12 @@ def count_nonzeros(data, n_columns, counts):
 
 @kernel
 def part_dense_rows(data, order, n_dense, dense, values, places, pointers):
-    """Write dense rows as numbers of some columns, and as places and values of the others.
+    """Split dense rows: write some columns densely, and the others as places and values.
 
     data : float (n_rows * len(order),)
-    order : int64, the columns: first those that stay dense
+    order : int64, the columns; columns that stay dense come first
     dense : float (n_rows * n_dense,)
-    values, places, pointers : CSR rows of the others, which are numbered from 0
+    values, places, pointers : CSR rows of the other columns, which are numbered from 0
     """
     n_columns, filled = order.shape[0], 0
     for r in range(pointers.shape[0] - 1):
@@ -45,7 +45,7 @@ def part_sparse_rows(data, indices, indptr, rank, n_dense, dense, values, places
     """Do `part_dense_rows` for CSR rows.
 
     rank : int64, each column's place in the order
-    dense : zeros
+    dense : zeros, to be filled
     """
     filled = 0
     for r in range(pointers.shape[0] - 1):

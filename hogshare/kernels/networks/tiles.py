@@ -1,13 +1,13 @@
-"""Products of matrices in vector registers: dense ones by tiles, and sums of few rows of many.
+"""Products of matrices in vector registers: dense products by tiles, and sums of selected rows.
 
 A BLAS is tuned for large matrices and for processors that it knows. For a mini-batch's matrices,
-with fifty rows and a hundred columns, on a machine with longer registers, it takes two to three
-times as long (`bench/products.py`). A *tile* is a few rows by a few vectors of the product, which
-stay in registers while the sum runs; the factors stream past.
+with fifty rows and a hundred columns, on a machine with longer registers, a BLAS takes two to three
+times as long (`bench/products.py`). A *tile* is a few rows by a few vectors of the product. It
+stays in registers during its sums, while the factors are read once.
 
-Matrices are parts of flat arrays: each begins at a place, with a distance from row to row. Rows of
-the second factor and of the product are *padded* (`padded`): whole vectors long, with zeros beyond
-the matrix's columns.
+Matrices are parts of flat arrays: each has a begin, and a distance from row to row. Rows of the
+second factor and of the product are *padded* (`padded`): whole vectors long, with zeros beyond the
+matrix's columns.
 
 The code is written in LLVM's vectors, since the compiler does not vectorise a loop over so many
 accumulators; on a processor with shorter registers each vector becomes several.
@@ -30,21 +30,21 @@ def _register_bytes() -> int:
 
 
 VECTOR_BYTES = _register_bytes()
-# vectors of a tile's row, and its rows: accumulators, a row of the other factor and a number must
-# fit into the registers, 32 of them, or 16 with AVX2
+# number of vectors of a tile's row, and of its rows: accumulators, a row of the other factor and a
+# number must fit into the registers; there are 32 of them, or 16 with AVX2
 WIDEST = 2 if VECTOR_BYTES == 32 else 4
 TALLEST = 6
 HEIGHTS = (TALLEST, 2, 1)
-MOST_SUMMED = 8  # vectors of a row that is a sum of rows
+MOST_SUMMED = 8  # number of vectors of a row that is a sum of rows
 DEPTH = 384  # products of a sum before a tile is stored: so much of a factor stays in L2
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 WORD, LANE = ir.IntType(64), ir.IntType(32)
-LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, if the processor can
+LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, if the processor can do so
 
 
 @helper
 def padded(n: int, itemsize: int) -> int:
-    """Return the length of a row of n columns, rounded up to whole vectors."""
+    """Return the length of a row of n columns when it is padded to whole vectors."""
     lanes = VECTOR_BYTES // itemsize
     return -(-n // lanes) * lanes
 
@@ -63,12 +63,12 @@ class VectorCode:
         self.vector = ir.VectorType(FLOATS[kind], self.lanes)
 
     def word(self, place: int) -> Any:
-        """Return an argument as a word."""
+        """Return the argument at a place as a 64-bit integer."""
         given = self.args[place], self.signature.args[place]
         return self.context.cast(self.builder, *given, types.intp)
 
     def words(self, place: int) -> list[Any]:
-        """Return the numbers of an argument that is a tuple."""
+        """Return the elements of the tuple argument at a place as 64-bit integers."""
         kinds = enumerate(self.signature.args[place])
         each = [(self.builder.extract_value(self.args[place], k), kind) for k, kind in kinds]
         return [self.context.cast(self.builder, *one, types.intp) for one in each]
@@ -106,7 +106,7 @@ class VectorCode:
     def repeat(
         self, count: Any, totals: list[Any], body_of: Callable[[Any, list[Any]], list[Any]]
     ) -> list[Any]:
-        """Run a loop of `count` rounds; each makes new vectors from those before."""
+        """Run a loop of `count` rounds; each makes the next vectors from the last ones."""
         builder = self.builder
         before = builder.block
         head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
@@ -129,7 +129,7 @@ class VectorCode:
         return running
 
     def in_cases(self, which: Any, cases: dict[int, Callable[[], None]]) -> None:
-        """Run one of several pieces of code, chosen by a number; none if it has no case."""
+        """Run one of several pieces of code, chosen by a number; run none if it has no case."""
         builder = self.builder
         after = builder.append_basic_block("done")
         choice = builder.switch(which, after)
@@ -172,7 +172,7 @@ else:
         """Compute a tile of ``c = a b``, or of ``c += a b`` if `adds` is not 0.
 
         height, width : one of `HEIGHTS`, in rows, and at most `WIDEST`, in vectors
-        depth : products of a sum
+        depth : number of products of a sum
         at, row, step : begin of `a`, and distances from a row, and from a column, to the next
         """
         if a.dtype not in FLOATS or not a.dtype == b.dtype == c.dtype:
@@ -231,7 +231,7 @@ else:
     ):
         """Do ``out += sum over k of numbers[k] times row places[k] of m``, of `width` vectors.
 
-        width : at most `MOST_SUMMED`
+        width : number of vectors, at most `MOST_SUMMED`
         places : unsigned integers
         """
         if m.dtype not in FLOATS or not m.dtype == numbers.dtype == out.dtype:
@@ -272,7 +272,7 @@ else:
 def sum_rows(count, numbers, at, places, places_at, m, m_at, m_row, width, out, out_at):
     """Add ``sum over k of numbers[k] times row places[k] of m`` to a padded row of numbers.
 
-    width : numbers of the row, whole vectors
+    width : number of values of the row, a multiple of a vector's
     """
     lanes = VECTOR_BYTES // out.itemsize
     left, done = width // lanes, 0
@@ -299,7 +299,7 @@ def product(m, k, width, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds)
         adds_now = adds if low == 0 else 1
         j = 0
         while j < n_vectors:
-            # five vectors are split into three and two: a single one would wait for its own sums
+            # five vectors are split into three and two: a single vector would wait for its own sums
             part = min(WIDEST, n_vectors - j)
             if n_vectors - j == WIDEST + 1:
                 part = (WIDEST + 2) // 2

@@ -1,11 +1,12 @@
-"""Products of an image's windows and a matrix in vector registers, by the tiles of `tiles`.
+"""Products of an image's windows and a matrix, in vector registers, by tiles (see `tiles`).
 
-A window's numbers are not copied: the rows of the first factor begin at listed places of the image,
-in any order, and each consists of runs of memory at equal distances. A sum is two loops: over runs
-(`outer`), and over the numbers of each (`inner`).
+A window's numbers are not copied. The rows of the first factor begin at listed places of the image,
+in any order, and each row consists of runs of memory at equal distances. A sum is two loops: over
+runs (`outer`), and over the numbers of each run (`inner`).
 
-For a convolution the runs are the lines of a window; for its filters' derivatives the rows are the
-numbers of a window, and a sum goes over the lines of windows, and the windows of each line.
+For a convolution the runs are the lines of a window. For the derivatives in its filters, the rows
+are the numbers of a window, and a sum runs over the lines of windows and over the windows of each
+line.
 """
 
 from llvmlite import ir
@@ -15,9 +16,9 @@ from numba.extending import intrinsic
 from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
 from hogshare.kernels.networks.tiles import FLOATS, TALLEST, VECTOR_BYTES, WIDEST, WORD, VectorCode
 
-WRITES, ADDS, BEGINS = 0, 1, 2  # a sum overwrites; is added to the output; begins with `start`
+WRITES, ADDS, BEGINS = 0, 1, 2  # a sum overwrites the output; is added to it; begins with `start`
 NEAR_BYTES = 1 << 20  # bytes of a matrix that stay in the nearest cache while rows stream past
-CUTS = 4  # an additional flag: sums below zero become zero; NaN stays
+CUTS = 4  # an additional flag: sums below zero become zero, and NaN stays NaN
 
 if JIT_DISABLED:
 
@@ -135,10 +136,10 @@ def product(m, width, how, a, places, b, start, c, numbers):
     ``a[at + places[places_at + i] + o a_outer + k a_inner]`` times
     ``b[b_at + o b_outer + k b_row + j]``.
 
-    how : `WRITES`, `ADDS` or `BEGINS`, and `CUTS`
-    start : contains the padded row with which sums begin, for `BEGINS`; it may be read without it
-        too, so `width` numbers must exist from `start_at` on
-    c : the calling worker's own; it must overlap none of the others, which later tiles read again
+    how : `WRITES`, `ADDS` or `BEGINS`, plus `CUTS` if sums below zero become zero
+    start : contains the padded row with which sums begin, for `BEGINS`; it may be read without
+        `BEGINS` too, so `width` numbers must exist from `start_at` on
+    c : the calling worker's own; it must not overlap the other arrays, which later tiles read again
     numbers : at, places_at, outer, inner, a_outer, a_inner, b_at, b_outer, b_row, start_at, c_at
         and c_row
     """
@@ -154,7 +155,7 @@ def product(m, width, how, a, places, b, start, c, numbers):
             how_now &= ~CUTS
         j, begin = 0, at + low * a_outer
         while j < n_vectors:
-            # as equal as possible: a single vector would wait for its own sums
+            # widths as equal as possible: a single vector would wait for its own sums
             part = -(-(n_vectors - j) // -(-(n_vectors - j) // WIDEST))
             i, first = 0, j * lanes
             above = b_at + first + low * b_outer

@@ -1,23 +1,26 @@
-"""Alternating least squares: the best line of each row, with the lines of the other kind fixed.
+"""Alternating least squares: the best factors of each row, with the other kind's factors fixed.
 
-A pair of user and item that has met has target 1 and weight 1 + extra, any other pair target 0 and
-weight 1. So each row's normal equations are those of all other lines (one matrix for all rows),
-changed by the few that the row has met. Conjugate gradients solve them without forming the matrix.
+A *row* is a user, then the *others* are the items, or the reverse. A *line* contains the factors of
+a user or an item. A pair of user and item that has met has target 1 and weight 1 + extra; any other
+pair has target 0 and weight 1. So each row's normal equations have the matrix of all others' lines,
+which is the same for all rows, changed by the few others that the row has met. Conjugate gradients
+solve the equations without forming the changed matrix.
 
-Writers: `solve_rows` writes the lines of its own rows, which no other call reads meanwhile, and its
-own scratch. It reads everything else, which no call writes meanwhile. So any number of threads may
-call it with rows of their own.
+Writers: `solve_rows` writes the lines of its own rows and its own scratch; no other call reads
+these meanwhile. No call writes the other arrays, which `solve_rows` reads. So any number of threads
+may call it with separate rows. All stores are plain.
 
-Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets", (4),
-(5); Takacs, Pilaszy and Tikk 2011, "Applications of the conjugate gradient method for implicit
-feedback collaborative filtering". Departure: lines may end with a bias, whose design is 1.
+Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets", its
+equations (4) and (5); Takacs, Pilaszy and Tikk 2011, "Applications of the conjugate gradient method
+for implicit feedback collaborative filtering". Departure: a line may end with a bias, and the other
+kind's line has a 1 in its place.
 """
 
 import numpy as np
 
 from hogshare.kernels.jit.decorators import helper, inlined, kernel
 
-SCRATCH = 5  # vectors of a line's width that a row needs
+SCRATCH = 5  # number of vectors of a line's width that a row needs
 
 
 @inlined
@@ -44,18 +47,20 @@ def applied(gram, designs, others, extras, first, end, v, out):
 
 @kernel
 def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows, steps, scratch):
-    """Move the lines of some rows to their optimum, by conjugate gradients from their present ones.
+    """Solve for the lines of some rows, by conjugate gradients that start from the present lines.
 
-    lines : float32 or float64 (n_rows, width); those of `rows` are written
-    begins, others : int64 (n_rows + 1,), int32 or int64 (n_pairs,), the others that a row has met
+    lines : float32 or float64 (n_rows, width), the rows' lines; the lines of `rows` are written
+    begins : int64 (n_rows + 1,), where each row's pairs begin
+    others : int32 or int64 (n_pairs,), the others that each row has met
     extras : as `lines` (n_pairs,), a pair's weight beyond the weight of pairs that have not met
     designs : (n_others, width), the others' lines; 1 at the place of a row's own bias
     offsets : (n_others,), the part of the others' predictions that is equal for all rows
-    gram : (width, width), sum of all others' products, and the penalties on its diagonal
+    gram : (width, width), sum of the outer products of all designs, plus the penalties on its
+        diagonal
     base : (width,), right-hand side of a row that has met no other
     rows : int64 (2,), the first row and the end
-    steps : of conjugate gradients, at most
-    scratch : (SCRATCH, width), the caller's alone
+    steps : largest number of steps of conjugate gradients
+    scratch : (SCRATCH, width), the calling thread's own
     """
     kind = lines.dtype.type
     width = np.uint64(lines.shape[1])
@@ -76,7 +81,7 @@ def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows
             left[f] = right[f] - image[f]
             direction[f] = left[f]
         size = dot(left, left, width)
-        # the size of rounding errors, below which no step can go
+        # the size of rounding errors: no step can reduce the residual below it
         least = dot(right, right, width) * kind(np.finfo(kind).eps) ** 2
         for _ in range(steps):
             if not size > least:
@@ -98,9 +103,10 @@ def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows
 
 @kernel
 def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
-    """Add to `sums` the losses of met pairs, minus their losses with target 0 and weight 1.
+    """Add to `sums` the met pairs' losses, minus their losses with target 0 and weight 1.
 
-    lines, other_lines : float32 or float64 (n_rows, width), (n_others, width), whose products are
+    lines : float32 or float64 (n_rows, width), the rows' lines
+    other_lines : float32 or float64 (n_others, width); its products with `lines` are the
         predictions
     rows : int64 (2,), the first row and the end
     sums : float64 (1,)
@@ -116,10 +122,10 @@ def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
 
 @kernel
 def add_products(designs, offsets, first, end, sums):
-    """Add the products of some designs with each other to `sums`, and with offsets to its last row.
+    """Add the outer products of some designs to `sums`, and designs times offsets to its last row.
 
     designs, offsets : see `solve_rows`; the rows from `first` to `end` are used
-    sums : as `designs` (width + 1, width)
+    sums : of the dtype of `designs`, (width + 1, width)
     """
     width = np.uint64(designs.shape[1])
     for row in range(first, end):

@@ -1,7 +1,7 @@
 """Sorting of ratings: into the cells of the grid, and by user and item.
 
-A pass is made in parts, which threads may take. No result depends on the number of parts: counts
-are added up, and every place is written by one part.
+A pass is divided into parts, which threads may take. No result depends on the number of parts,
+because counts are added up, and every place is written by one part.
 
 Writers: a part writes its own row of `counts` or of `places`, the places of the output that these
 give, or its own cells. Reader: the caller, when all parts are done.
@@ -15,7 +15,7 @@ from hogshare.kernels.schedule.streams import block_state, next_random
 
 @inlined
 def cell_of(of_users, of_items, n_groups):
-    """Return the cell of two groups, along diagonals: see `grid_quanta`."""
+    """Return the cell of two groups; cells are numbered along diagonals, see `grid_quanta`."""
     away = of_items - of_users
     if away < 0:
         away += n_groups
@@ -28,7 +28,7 @@ def count_cells(users, items, user_groups, item_groups, n_groups, first, end, co
 
     users, items : int64 (n_ratings,)
     user_groups, item_groups : int64, of each user and of each item
-    counts : int64 (n_groups * n_groups,), added to
+    counts : int64 (n_groups * n_groups,), to which the part's counts are added
     """
     for r in range(first, end):
         counts[cell_of(user_groups[users[r]], item_groups[items[r]], n_groups)] += 1
@@ -39,7 +39,7 @@ def put_into_cells(ratings, user_groups, item_groups, n_groups, first, end, plac
     """Write the ratings from `first` to `end` to the next places of their cells.
 
     ratings : users, items and values, in any order
-    places : int64 (n_groups * n_groups,), of the next rating of each cell; counted up
+    places : int64 (n_groups * n_groups,), place of the next rating of each cell; counted up
     out : users, items and values by cell, written
     """
     users, items, values = ratings
@@ -56,7 +56,7 @@ def put_into_cells(ratings, user_groups, item_groups, n_groups, first, end, plac
 def shuffle_cells(ends, first, last, seed, out):
     """Shuffle the ratings of each cell from `first` to `last`, in place.
 
-    ends : int64 (n_cells,)
+    ends : int64 (n_cells,), where each cell's ratings end
     out : see `put_into_cells`
     """
     users, items, values = out
@@ -65,7 +65,7 @@ def shuffle_cells(ends, first, last, seed, out):
         begin = 0 if cell == 0 else ends[cell - 1]
         for k in range(ends[cell] - 1, begin, -1):
             state = next_random(state)
-            # a random place by a product: a division would take longer than all else
+            # a random place by a product: a division would take longer than everything else
             drawn = (np.uint64(state) * np.uint64(k - begin + 1)) >> np.uint64(32)
             j = begin + np.int64(drawn)
             u, i, y = users[j], items[j], values[j]
@@ -78,7 +78,8 @@ def sort_pairs(users, items, item_places, user_places, by_item, columns):
     """Write each user's items, in ascending order.
 
     users, items : int64 (n_pairs,)
-    item_places, user_places : int64, where each one's pairs begin; counted up to their end
+    item_places : int64, where each item's pairs begin; counted up to their end
+    user_places : int64, where each user's pairs begin; counted up to their end
     by_item : int32 (n_pairs,), scratch: users by item
     columns : int32 (n_pairs,), written
     """
@@ -97,10 +98,10 @@ def sort_pairs(users, items, item_places, user_places, by_item, columns):
 
 @kernel
 def drop_repeats(ends, columns, begins):
-    """Leave one of each pair, in place; return the number of pairs.
+    """Drop repeated pairs, in place; return the number of remaining pairs.
 
-    ends : int64 (n_users,), of each user's items in `columns`
-    begins : int32 (n_users + 1,), of the remaining items; written
+    ends : int64 (n_users,), where each user's items end in `columns`
+    begins : int32 (n_users + 1,), where each user's remaining items begin; written
     """
     count, begin = 0, 0
     begins[0] = 0

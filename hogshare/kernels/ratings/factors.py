@@ -1,18 +1,19 @@
-"""Matrix factorisation: a rating is a row that touches one user's numbers and one item's.
+"""Matrix factorisation: a rating is a row that touches one user's and one item's factors.
 
-The vector has a line for each user, then one for each item: the factors, and last the bias, if
-biases are used. A rating's prediction is ``mean + b_u + c_i + p_u . q_i``.
+The vector contains a *line* for each user, then a line for each item. A line consists of the
+factors and, if biases are used, the bias. A rating's prediction is ``mean + b_u + c_i + p_u .
+q_i``.
 
-Writers: `advance` writes the lines of its ratings, in any vector: a worker's copy, or the one
-vector, where others write them meanwhile and an update may be lost (Hogwild!, one of whose
-applications this is). `advance_between` writes the lines of adjacent ratings; on the grid these are
-a cell's, whose lines no other worker writes (`hogshare.kernels.schedule.grid_quanta`). Readers: the
-same. Losses and their derivatives are computed in float64, products in the vector's dtype.
+Writers: `advance` writes the lines of its ratings by plain stores, in a worker's copy or in the one
+vector. In the one vector others write them meanwhile and an update may be lost, as in Hogwild!.
+`advance_between` writes the lines of adjacent ratings; on the grid these are a cell's ratings, and
+no other worker writes their lines (`hogshare.kernels.schedule.grid_quanta`). Readers: the same
+functions. Losses and their derivatives are computed in float64, products in the vector's dtype.
 
-Source: Niu, Recht, Re and Wright (2011), "Hogwild!", (2.4): the penalty of a line is divided among
-its ratings, ``alpha / 2 |p_u|^2 / n_u`` each, so the sum over all ratings is the ridge. Departures:
-biases (Koren, Bell and Volinsky 2009), a logistic loss, and, for nonnegative factors, lines that
-are clipped at zero after each step.
+Source: Niu, Recht, Re and Wright (2011), "Hogwild!", its equation (2.4): the penalty of a line is
+divided among its ratings, ``alpha / 2 |p_u|^2 / n_u`` each, so the sum over all ratings is the
+ridge penalty. Departures: (1) biases (Koren, Bell and Volinsky 2009), (2) a logistic loss, and (3)
+for nonnegative factors, lines that are clipped at zero after each step.
 """
 
 from typing import NamedTuple
@@ -29,16 +30,19 @@ SOON, SOONER = np.uint64(8), np.uint64(4)  # ratings ahead that are fetched, and
 class RatingArrays(NamedTuple):
     """The arrays and numbers of a factorisation, for kernels.
 
-    users, items : uint32 (n_ratings,), the numbers of each rating's lines
+    users, items : uint32 (n_ratings,), user number and item number of each rating
     values : float32 or float64 (n_ratings,), the vector's dtype
-    of_users, of_items : as `values` (n_users,), (n_items,), a rating's share in a line's penalty
-    alpha, bias_alpha : strengths of the penalties on factors and biases
-    bias_pace : step size of biases in `advance`, over that of factors: a factor's step size has the
-        unit of one over a rating, a bias's has none
-    n_factors : numbers of a line without the bias
+    of_users : of the dtype of `values`, (n_users,), a rating's share in its user's penalty
+    of_items : of the dtype of `values`, (n_items,), a rating's share in its item's penalty
+    alpha : strength of the penalty on factors
+    bias_alpha : strength of the penalty on biases
+    bias_pace : step size of biases in `advance`, divided by the step size of factors. The units
+        differ: the step size of factors has the unit of one over a rating, the step size of biases
+        has none
+    n_factors : number of factors of a line
     biases : 1 if a line ends with a bias, otherwise 0
-    mean : float, of the predictions
-    loss : code of `losses`
+    mean : float, the constant term of predictions
+    loss : code of a loss of `hogshare.kernels.rules.losses`
     nonnegative : 1 if factors are at least 0
     """
 
@@ -59,7 +63,7 @@ class RatingArrays(NamedTuple):
 
 @inlined
 def lines_of(ratings, r):
-    """Return user and item of a rating, and where their lines begin."""
+    """Return the user and the item of a rating, and where their lines begin."""
     width = np.uint64(ratings.n_factors + ratings.biases)
     u, i = np.uint64(ratings.users[r]), np.uint64(ratings.items[r])
     first_item = np.uint64(ratings.of_users.shape[0])
@@ -149,7 +153,7 @@ def advance(w, ratings, rows, eta):
 
 @helper
 def advance_between(w, ratings, first, end, eta):
-    """Do `advance` for the ratings from `first` to `end`, in their order."""
+    """Do `advance` for the ratings from `first` to `end`, in the order of their numbers."""
     losses, last = 0.0, np.uint64(end)
     for r in range(np.uint64(first), last):
         if r + SOONER < last:  # the ratings themselves are fetched by the processor
@@ -198,7 +202,7 @@ def sum_of_losses(w, ratings, first, end):
 
 @inlined
 def with_places(ratings, r):
-    """Return a rating's value, and the places of its biases."""
+    """Return a rating's value, and the places of its user's and its item's bias."""
     u = np.uint64(ratings.users[r])
     i = np.uint64(ratings.of_users.shape[0]) + np.uint64(ratings.items[r])
     return np.float64(ratings.values[r]), u, i
@@ -221,12 +225,13 @@ def squares_left(biases, ratings, first, end):
 
 @kernel
 def bias_slopes(biases, ratings, ends, which, group, slopes, curvatures):
-    """Sum up the losses' first and second derivatives in a group's biases, without factors.
+    """Sum up the losses' first and second derivatives in a group's biases, with factors at zero.
 
-    For the groups see `grid_quanta`: each number is summed by one group, in the order of its
+    For the groups see `grid_quanta`. Each derivative is summed by one call, in the order of its
     ratings.
 
-    biases, slopes, curvatures : float64 (n_users + n_items,); the last two are added to
+    biases : float64 (n_users + n_items,)
+    slopes, curvatures : float64 (n_users + n_items,), to which the derivatives are added
     ends : int64 (n_cells,), where each cell's ratings end
     which : 0: group `group` of users, 1: of items
     """

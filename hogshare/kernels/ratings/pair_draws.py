@@ -1,17 +1,17 @@
-"""Pairs of users and items that have met, against drawn pairs that have not.
+"""Pairs of users and items that have met, compared with drawn pairs that have not.
 
 A row is a pair that has met, in a `RatingArrays` whose values are 1. For each row some other items
-are drawn that the row's user has never met. With a loss of single pairs the rows have rating 1 and
-drawn pairs 0; with the pairwise loss the user prefers the row's item to the drawn one.
+are drawn that the row's user has never met. With a loss of single pairs, rows have rating 1 and
+drawn pairs rating 0. With the pairwise loss, the user prefers the row's item to the drawn item.
 
-A draw depends on the seed, the epoch and the row, not on the worker or the time of the step.
+A draw depends on the seed, the epoch and the row, but not on the worker or the time of the step.
 
-Writers: `advance` writes the lines of its rows and of the items drawn for them, in any vector, as
-`hogshare.kernels.ratings.factors` does. Readers: the same.
+Writers: `advance` writes the lines (a user's or an item's factors and bias) of its rows and of the
+items drawn for them, as `hogshare.kernels.ratings.factors` does. Readers: the same function.
 
 Source: Rendle, Freudenthaler, Gantner and Schmidt-Thieme 2009, "BPR: Bayesian personalized ranking
-from implicit feedback", figure 4. Departures: the ridge of a line is divided among its rows, as in
-`factors`; a drawn pair has never met; biases.
+from implicit feedback", figure 4. Departures: (1) the ridge penalty of a line is divided among its
+rows, as in `factors`; (2) a drawn pair has never met; (3) biases.
 """
 
 from typing import NamedTuple
@@ -23,19 +23,19 @@ from hogshare.kernels.ratings.factors import fetch_ahead, lines_of, predicted, t
 from hogshare.kernels.rules.losses import LOG_LOSS, loss_derivative, loss_value
 from hogshare.kernels.schedule.streams import block_state, next_random
 
-NO_ITEM = -1  # of a user who has met all items
+NO_ITEM = -1  # the draw for a user who has met all items
 TRIES = 16  # draws by popularity, before a uniform draw among the items that have not met
 
 
 class Drawing(NamedTuple):
     """The draws of a row's items, for kernels.
 
-    begins, known : int64 (n_users + 1,), uint32 (n_pairs,), the items that each user has met,
-        sorted and each once
-    n_negatives : draws per row
-    by_popularity : 1 to draw an item in proportion to its rows, 0 to draw all alike
+    begins : int64 (n_users + 1,), where each user's items begin in `known`
+    known : uint32 (n_pairs,), the items that each user has met, sorted, each item once
+    n_negatives : number of draws per row
+    by_popularity : 1 to draw items in proportion to their number of rows, 0 to draw uniformly
     pairwise : 1 for the pairwise loss, 0 for a loss of single pairs
-    seed : of the draws
+    seed : seed for the draws
     """
 
     begins: np.ndarray
@@ -62,7 +62,7 @@ def below(known, begin, end, item):
 def drawn(ratings, drawing, u, number, epoch):
     """Draw an item that a user has not met; `NO_ITEM` if there is none.
 
-    number : of the draw, among all of the epoch
+    number : number of the draw, among all draws of the epoch
     """
     known = drawing.known
     begin, end = drawing.begins[u], drawing.begins[u + 1]
@@ -79,7 +79,7 @@ def drawn(ratings, drawing, u, number, epoch):
                 return np.int64(item)
     state = next_random(state)
     rank = np.int64(state) % n_left
-    # the item that follows `rank` others that the user has not met either
+    # the item that comes after `rank` other items that the user has not met either
     low, high = np.int64(0), end - begin
     while low < high:
         middle = (low + high) // 2
@@ -122,7 +122,7 @@ def advance_negative(w, ratings, p, q, eta):
 
 @inlined
 def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
-    """Take the step of a row and a drawn item, whose line begins at `s`; return its loss.
+    """Take the step of a row and a drawn item, whose factors begin at `s`; return its loss.
 
     shrink : 1 to take the penalties of the row's lines, which is done once per row; otherwise 0
     """
@@ -157,7 +157,7 @@ def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
 
 @kernel
 def advance(w, ratings, drawing, rows, epoch, eta):
-    """Take the steps of some rows and of their drawn items; return the losses before, summed.
+    """Take the steps of some rows and of their drawn items; return the sum of losses before.
 
     w : float32 or float64 (n_params,)
     rows : int64, the rows' numbers

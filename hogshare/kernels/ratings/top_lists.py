@@ -1,6 +1,6 @@
 """Top lists: the places of the largest scores of each row, without excluded places.
 
-Writer and reader: `best_of_rows`, of its rows of `out` and of `scores`.
+Writer and reader: `best_of_rows` writes and reads its own rows of `out` and of `scores`.
 """
 
 import numpy as np
@@ -12,14 +12,15 @@ NONE = -1
 
 @kernel
 def best_of_rows(scores, begins, left_out, best, out):
-    """Write the places of each row's largest scores into `out`; of equal scores the first.
+    """Write the places of each row's largest scores into `out`, the first of equal scores first.
 
     Largest first, by insertion: a row costs `n`, plus a few times `n_best` squared.
 
-    scores : float32 (n_rows, n); those of excluded places become -infinity
-    begins, left_out : int64 (n_rows + 1,), (n_left_out,), the excluded places, by rows
+    scores : float32 (n_rows, n); the scores of excluded places become -infinity
+    begins : int64 (n_rows + 1,), where each row's excluded places begin
+    left_out : int64 (n_left_out,), the excluded places
     best : float32 (n_best,), scratch
-    out : int64 (n_rows, n_best), with `NONE` where a row has no more
+    out : int64 (n_rows, n_best), filled up with `NONE` if a row has fewer places
     """
     n_best = out.shape[1]
     for row in range(out.shape[0]):

@@ -2,12 +2,13 @@
 
 Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation", Algorithm 2.
 The model is ``lambda``, a number for each word and topic, stored word by word, so a document reads
-adjacent numbers of each word. It is passed as ``offset + scale u``, and as the sums of ``u`` over
-all words: so a batch touches only the numbers of its own words (`hogshare.problems.topics`).
+adjacent numbers for each word. It is passed as ``offset + scale u``, with the sums of ``u`` over
+all words. So a batch touches only the numbers of its own words (`hogshare.problems.topics`).
 
 Writers: `expect` and `spread` write the caller's own arrays. `add_step` writes the one vector by
-atomic adds, as all workers without locks do; `expect` reads it meanwhile, so a batch is computed
-from numbers of different moments. The run's owner frees the vector; the desk is a worker's own.
+atomic adds, as all workers without locks do; `expect` reads it meanwhile, so a batch may be
+computed from numbers of different moments. The run's owner frees the vector. Each worker has its
+own desk.
 """
 
 import math
@@ -26,7 +27,7 @@ LARGE = 6.0  # from it on, the series is used
 class Documents(NamedTuple):
     """Documents as compressed rows.
 
-    counts : float32 or float64 [n_values], how often a word occurs in its document
+    counts : float32 or float64 [n_values], number of times that a word occurs in its document
     words : int32 or int64 [n_values], the words' numbers
     begins : int32 or int64 [n_documents + 1], where a document's values begin
     """
@@ -39,13 +40,13 @@ class Documents(NamedTuple):
 class Desk(NamedTuple):
     """One worker's scratch.
 
-    slots : int64 [n_words], place of a word among the batch's words; -1 between two calls
+    slots : int64 [n_words], slot of each word among the batch's words; -1 between two calls
     ids : int64 [most words of a batch], the batch's words, by slot
-    beta : float64 [most words of a batch, n_topics], exp(E[log beta]) of these words
-    seen : float64 as `beta`, the expected counts of each word in each topic
+    beta : float64 [most words of a batch, n_topics], exp(E[log beta]) of the batch's words
+    seen : float64, of the shape of `beta`, the expected counts of each word in each topic
     share : float64 [n_topics], exp(E[log theta]) of a document
-    fresh : float64 [n_topics], the document's next numbers
-    places : int64 [most values of a document], slots of the document's words
+    fresh : float64 [n_topics], the next parameters of a document's shares
+    places : int64 [most values of a document], slots of a document's words
     """
 
     slots: np.ndarray
@@ -61,8 +62,8 @@ class Desk(NamedTuple):
 def digamma(x):
     """Return the digamma function of a positive number, to 1e-8 (Bernardo 1976, AS 103).
 
-    scikit-learn takes as many terms of the series, so both have the same rounding. The sum of 1/x,
-    1/(x + 1), ... is computed with one division.
+    scikit-learn takes the same number of terms of the series, so both have the same rounding. The
+    sum of 1/x, 1/(x + 1), ... is computed with one division.
     """
     if x <= SMALL:
         return -EULER - 1.0 / x
@@ -127,7 +128,7 @@ def place_values(documents, row, desk):
 
 @inlined
 def weight_of(share, beta, count, eps):
-    """Return a count over its likelihood, given the document's shares."""
+    """Return a word's count divided by the word's likelihood, given the document's shares."""
     likelihood = 0.0
     for t in range(share.shape[0]):
         likelihood += share[t] * beta[t]
@@ -136,7 +137,7 @@ def weight_of(share, beta, count, eps):
 
 @helper
 def fit_document(documents, begin, n_values, desk, gamma, prior, most, tol, eps):
-    """Iterate a document's numbers until they change by less than `tol` on average."""
+    """Iterate a document's parameters until they change by less than `tol` on average."""
     n_topics = gamma.shape[0]
     share, fresh = desk.share, desk.fresh
     for _ in range(most):
@@ -176,7 +177,7 @@ def see_document(documents, begin, n_values, desk, gamma, prior, eps):
         total += gamma[t]
     level = digamma(total)
     for t in range(gamma.shape[0]):
-        # not the logarithm of the share, which underflows for numbers of 1 / 745 and less
+        # not the logarithm of the share: the share underflows for parameters of 1 / 745 and less
         bound += (prior - gamma[t]) * (digamma(gamma[t]) - level)
         bound += math.lgamma(gamma[t]) - math.lgamma(prior)
     return bound + math.lgamma(prior * gamma.shape[0]) - math.lgamma(total)
@@ -186,13 +187,15 @@ def see_document(documents, begin, n_values, desk, gamma, prior, eps):
 def expect(documents, rows, u, totals, offset, scale, desk, gammas, prior, most, tol, eps):
     """Fit the documents' shares of topics, given the topics (the E-step of Algorithm 2).
 
-    gammas : float64 [n_rows of the batch, n_topics], each document's start, overwritten by its fit
-    offset, scale : ``lambda = offset + scale u``
-    most, tol : passes over a document at most, and the mean change that ends them
-    eps : added to each likelihood, against a division by zero
+    gammas : float64 [n_rows of the batch, n_topics], each document's start values, overwritten by
+        its fitted parameters
+    offset, scale : numbers of the model, ``lambda = offset + scale u``
+    most : largest number of passes over a document
+    tol : mean change below which the passes end
+    eps : number added to each likelihood, against a division by zero
 
-    Returns the number of the batch's words, which `desk.ids` lists and whose counts in each topic
-    `desk.seen` has, and the sum of the documents' bounds.
+    Returns the number of the batch's words and the sum of the documents' bounds. `desk.ids` then
+    lists the words, and `desk.seen` contains their counts in each topic.
     """
     n_ids = gather_words(documents, rows, desk)
     weigh_words(desk, n_ids, u, totals, offset, scale)
@@ -212,7 +215,7 @@ def expect(documents, rows, u, totals, offset, scale, desk, gammas, prior, most,
 
 @kernel
 def spread(desk, n_ids, factor, out):
-    """Add a batch's statistics, times a factor, to a vector of all words' and their sums."""
+    """Add a batch's statistics, times a factor, to a vector of statistics and their sums."""
     n_topics = desk.share.shape[0]
     last = desk.slots.shape[0] * n_topics
     for i in range(n_ids):
@@ -225,9 +228,9 @@ def spread(desk, n_ids, factor, out):
 
 @kernel
 def add_step(desk, n_ids, factor, vector):
-    """Add a batch's step by atomic adds to a vector that others may change: nothing is lost.
+    """Add a batch's step by atomic adds to a vector that others may change; no add is lost.
 
-    Its last number counts the steps.
+    The vector's last number counts the steps.
     """
     n_topics = desk.share.shape[0]
     last = desk.slots.shape[0] * n_topics
@@ -246,7 +249,7 @@ def add_step(desk, n_ids, factor, vector):
 
 @kernel
 def topics_bound(u, totals, offset, scale, prior):
-    """Return the topics' terms of the evidence's bound: minus their distance from the prior."""
+    """Return the topics' terms of the evidence's bound: minus their divergence from the prior."""
     n_topics = totals.shape[0]
     n_words = u.shape[0] // n_topics
     bound = 0.0
