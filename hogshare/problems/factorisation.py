@@ -281,7 +281,7 @@ class FactorisationProblem(GradientProblem):
         explain. Consider n numbers of size s at random places of a matrix. Their largest singular
         value is about ``s (sqrt(a) + sqrt(b))``, where a is the mean number of entries in a row and
         b the mean in a column. Both means count each row and column once per entry, because the
-        largest rows and columns decide. Here s is the size of the residuals at `params`; with
+        largest rows and columns decide. The size s is the size of the residuals at `params`; with
         `params` None, at the biases alone.
 
         Source: Bandeira and van Handel 2016, "Sharp nonasymptotic bounds on the norm of random
@@ -429,7 +429,7 @@ def factorisation(
         not fitted. Without biases the prediction is p_u . q_i.
     loss : {"squared_error", "logistic"}, default="squared_error"
         "squared_error": ``(r - z)^2 / 2``. "logistic": ``log(1 + exp(z)) - r z``, for ratings from
-        0 to 1. Here z is the prediction.
+        0 to 1. The prediction is z.
     alpha, bias_alpha : float, default=1.0
         Strength of the penalty on factors, and on biases. With an `alpha` below
         ``problem.noise_edge()`` the factors also explain chance.
@@ -677,7 +677,6 @@ def in_cells(
     has the ratings of one group of items by one group of users. Cells follow each other along
     diagonals. Neighbouring cells therefore have no user and no item in common
     (`hogshare.kernels.schedule.grid_quanta`). Within a cell the ratings are in a random order.
-    random order.
 
     Parameters
     ----------

@@ -506,9 +506,9 @@ channels)
         function for two classes, or for each of several labels. "squared_error": the identity.
         "poisson": the exponential.
     alpha : float, default=1e-4
-        Strength of the penalty on coefficients, as in scikit-learn's MLP. The penalty, ``alpha /
-        2`` times the coefficients' squares, is added once to the losses of a mini-batch of any
-        size.
+        Strength of the penalty on coefficients, as in scikit-learn's MLP. The penalty,
+        ``alpha / 2`` times the coefficients' squares, is added once to the losses of a mini-batch
+        of any size.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows; none may be negative. None: weight one for each row.
     layers : sequence of Dense, Convolution, Pooling and LocalResponse, default=None

@@ -17,7 +17,7 @@ class Shard:
     """A process's part of a problem.
 
     arrays : arrays that are concatenated along the first axis, in the order of the processes
-    facts : small data that is sent to all; the rest of the problem is the same in each process
+    facts : small data that is sent to all; everything else is the same in each process
     """
 
     arrays: dict[str, np.ndarray]

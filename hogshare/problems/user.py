@@ -96,8 +96,7 @@ def user(
         returns, in a pass over all rows.
     start : array-like of shape (n_params,), default=None
         Start of a run; None: zeros. float32 or float64 also becomes the vector's type; any other
-        type
-        becomes float64.
+        type becomes float64.
     curvature : float or array-like of shape (n_params,), default=0.0
         Upper bound of the objective's curvature along each number. If workers have private copies,
         an exchange weighs their changes by it: 0 adds them, infinity averages them.

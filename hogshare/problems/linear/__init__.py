@@ -1,8 +1,8 @@
 """Linear models: all code for them that other problems do not use.
 
 `hogshare.problems` also has a function named `linear`: its attribute of this name is the function
-that states a problem, not this package. Import the package's modules by name, as in ``from
-hogshare.problems.linear import row_arrays``, which finds the package.
+that states a problem, not this package. Import the package's modules by name, as in
+``from hogshare.problems.linear import row_arrays``, which finds the package.
 """
 
 from hogshare.problems.linear.problem import (

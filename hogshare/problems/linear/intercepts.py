@@ -121,8 +121,8 @@ def trusted(problem: RowProblem, step: np.ndarray) -> np.ndarray:
     largest coordinate; twice as much for a softmax). Then the losses fall at least along the first
     ``log(1 + s) / s`` of the step (Bach 2010, "Self-concordant analysis for logistic regression").
     If the margins of all rows are 300, curvatures are 1e-130. The full step is then 1e130 long, and
-    the slopes at its end may even be smaller, because only rows of the other class have slopes
-    there.
+    the slopes at its end may even be smaller, because only rows of the other class have slopes at
+    this end.
 
     The modified Huber loss has no such bound, because its curvature ends at the margins 1 and -1.
     Its steps are shortened like the log loss's steps, without a guarantee.

@@ -217,8 +217,8 @@ class Optimality:
 
         A loss that couples the columns needs slopes that are differences of probabilities. This
         remains true with one factor for all slopes, but not with one factor for each sign. So the
-        sum of an intercept's slopes then counts as if the best intercepts were at most ``1 + 2
-        |intercept|`` from zero. The gap is a bound if they are. The sum adds nothing if the
+        sum of an intercept's slopes then counts as if the best intercepts were at most
+        ``1 + 2 |intercept|`` from zero. The gap is a bound if they are. The sum adds nothing if the
         intercepts have been settled.
         """
         problem = self.problem

@@ -45,9 +45,10 @@ UNIT_ROWS = 256  # sampled dense rows from which sizes of features are estimated
 class LinearProblem:
     """A linear model to be fitted; make one with `hogshare.problems.linear`.
 
-    The objective is ``sum_i weight_i loss(y_i, p_i) / n + alpha ((1 - l1_ratio) |w|^2 / 2 +
-    l1_ratio |w|_1)``, summed over columns, where p_i is the prediction of row i. The intercept is
-    not penalised. The multinomial loss is one number per row, not one per column.
+    The objective is
+    ``sum_i weight_i loss(y_i, p_i) / n + alpha ((1 - l1_ratio) |w|^2 / 2 + l1_ratio |w|_1)``,
+    summed over columns, where p_i is the prediction of row i. The intercept is not penalised. The
+    multinomial loss is one number per row, not one per column.
 
     Attributes
     ----------

@@ -62,7 +62,6 @@ def check_sparse(X: Any) -> None:
     `sklearn.utils.check_array` accepts a column index of ten million in a matrix of ten columns. A
     kernel would then write to arbitrary memory, and so would SciPy's conversions. Masked values are
     refused too.
-    refused too.
 
     Raises ValueError if the pointers decrease or do not match the data, an index is out of range,
     or values are masked.

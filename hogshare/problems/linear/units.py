@@ -6,14 +6,14 @@ with the largest numbers would determine the "largest component". Therefore a co
 by its column's size D. A constant factor of a column then changes nothing but the effect of the
 penalty.
 
-**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``. Here p
-is the share of the rows that have the feature, L is the loss's curvature (times the mean weight),
-and r^2 is the mean square of the feature's values in these rows. The size is defined by ``D^2 = H /
-(L p) = r^2 + l2 / (L p)``. One step along that coefficient can gain ``g^2 / (2 H)``, where g is the
-component. So it gains at most ``tol^2 / (2 L p)`` if ``|g| / D <= tol``, for any units, values and
-penalty. If a column's numbers are so small that the penalty dominates H, the penalty dominates D
-too. For values of 0 and 1, and for standardised columns, r is 1, and without a penalty the
-component does not change.
+**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``. p is
+the share of the rows that have the feature, L is the loss's curvature (times the mean weight), and
+r^2 is the mean square of the feature's values in these rows. The size is defined by
+``D^2 = H / (L p) = r^2 + l2 / (L p)``. One step along that coefficient can gain ``g^2 / (2 H)``,
+where g is the component. So it gains at most ``tol^2 / (2 L p)`` if ``|g| / D <= tol``, for any
+units, values and penalty. If a column's numbers are so small that the penalty dominates H, the
+penalty dominates D too. For values of 0 and 1, and for standardised columns, r is 1, and without a
+penalty the component does not change.
 
 **Origin.** If a column has no zeros and the model has an intercept, the column is taken about its
 mean m. Its component is then ``g - m g_intercept``: the objective's change when the intercept moves
