@@ -205,11 +205,11 @@ def usual_penalty(counts: tuple[np.ndarray, np.ndarray], confidence: float) -> f
     Consider as many ones at random places. Their largest singular value is about the root of the
     mean number in a row plus the root of the mean number in a column, where both means count each
     row and column once per pair (as in `hogshare.problems.FactorisationProblem.noise_edge`). With a
-    penalty below this value, this edge, factors explain chance. But a pair that has met pulls ``1 +
-    confidence`` times as hard, and for such pulls the edge is as many times as large. The penalty
-    is the geometric mean of the two edges. Of 0.1, 0.5, 0.7, 1, 1.2 and 1.4 times this penalty, 1
-    gave the best recall at 20, or a recall within 6 % of the best, on three sets of 90,000 to
-    160,000 pairs.
+    penalty below this value (the edge) factors explain chance. But a pair that has met pulls
+    ``1 + confidence`` times as hard, and for such pulls the edge is as many times as large. The
+    penalty is the geometric mean of the two edges. Of 0.1, 0.5, 0.7, 1, 1.2 and 1.4 times this
+    penalty, 1 gave the best recall at 20, or a recall within 6 % of the best, on three sets of
+    90,000 to 160,000 pairs.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 scikit-learn's 'sparse_cg' ends when the residual of ``(X'X + alpha I) w = X'y`` is small in the
 Euclidean norm. If a column has large units, it makes up nearly all of that norm: the method then
-ends after one step, before any other column is fitted. If coefficients are counted in units of ``1
-/ sqrt(diagonal)``, every component of the residual has the same unit. (This is the diagonal, or
+ends after one step, before any other column is fitted. If coefficients are counted in units of
+``1 / sqrt(diagonal)``, every component of the residual has the same unit. (This is the diagonal, or
 Jacobi, preconditioner, and convergence is checked in its norm.) The final decision is the criterion
 of the workers' fits, evaluated at the model.
 
