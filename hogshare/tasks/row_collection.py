@@ -115,8 +115,8 @@ class Collection:
             from task to task as broadcasts.
         *broadcasts : Broadcast
         each : {"block", "row"}, default="block"
-            "block": `rows` are all drawn rows of a partition, as arrays. "row": one row, ``(x,
-            y)``.
+            "block": `rows` are all drawn rows of a partition, as arrays. "row": one row,
+            ``(x, y)``.
         history : bool, default=False
             Whether `values` are handles. A handle has ``.value``, and for each row the version with
             which the row was last used, ``.value_at(i)`` and ``.groups()``. See
