@@ -240,8 +240,8 @@ class Overlay:
             The zone's prefix; None: a random prefix, or the prefix of `me`.
         me : int or None, default=None
             Worker whose own zone is counted. This zone always contains the worker, so the estimate
-            ``k 2^l`` would be ``2^l - 1`` too large on average; the estimate is the unbiased ``(k -
-            1) 2^l + 1``.
+            ``k 2^l`` would be ``2^l - 1`` too large on average; the estimate is the unbiased
+            ``(k - 1) 2^l + 1``.
 
         Returns
         -------
