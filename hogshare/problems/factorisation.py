@@ -37,7 +37,7 @@ LINES_AT_ONCE = 4  # vectors that a run needs, at least
 CELL_RATINGS, FEWEST_GROUPS, MOST_GROUPS = 1 << 12, 4, 64
 SLICES = 8  # parts of all ratings, for passes of several threads
 MIXED_ROWS = 1 << 17  # with fewer ratings, a shuffled epoch mixes ratings of different cells
-CELLS_SEED = 0  # fixed, so that equal arguments always state the same problem
+CELLS_SEED = 0  # fixed: equal arguments always state the same problem
 
 
 class FactorisationProblem(GradientProblem):
@@ -127,7 +127,7 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def _slices(self) -> list[tuple[int, int]]:
-        """Return parts of the ratings; the parts, and so the sums' bits, suit any thread count."""
+        """Parts of the ratings; they do not depend on the threads, so sums have the same bits."""
         return slices(self.n_rows)
 
     def among(self, whole: Whole) -> GradientProblem:
@@ -403,7 +403,7 @@ def factorisation(
     nonnegative: bool = False,
     dtype: Any = np.float32,
 ) -> FactorisationProblem:
-    """State the factorisation of a matrix of which some entries are known.
+    """State the factorisation of a matrix with some known entries.
 
     The objective is::
 
@@ -448,8 +448,8 @@ def factorisation(
     Raises
     ------
     TypeError, ValueError
-        If there are no ratings, some are outside the matrix, are NaN or infinite or, for the
-        logistic loss, not between 0 and 1, or an argument is out of its range.
+        If there are no ratings; if some ratings are outside the matrix, NaN, infinite or, for the
+        logistic loss, not between 0 and 1; or if an argument is out of its range.
 
     Notes
     -----
@@ -671,7 +671,7 @@ def in_cells(
     seed: int,
     each: Each = map,
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-    """Order ratings cell by cell, so that neighbours belong to few users and few items.
+    """Order ratings cell by cell: neighbouring ratings belong to few users and few items.
 
     Users and items are drawn at random into groups with about the same number of ratings. A cell
     has the ratings of one group of items by one group of users. Cells follow each other along

@@ -285,7 +285,7 @@ class GradientProblem:
 
     @property
     def releases_interpreter(self) -> bool:
-        """Whether `gradient` releases the interpreter, so that threads suffice for workers.
+        """Whether `gradient` releases the interpreter; threads then suffice for workers.
 
         By default this is the ``nogil`` option of a function compiled by Numba.
         """
@@ -349,7 +349,7 @@ class GradientProblem:
         for first in range(0, self.n_rows, PASS_ROWS):
             yield np.arange(first, min(self.n_rows, first + PASS_ROWS))
 
-    # -- a part of the rows, of which other processes have the others ------------------------------
+    # -- rows that are divided among processes -----------------------------------------------------
 
     @property
     def n_all(self) -> int:

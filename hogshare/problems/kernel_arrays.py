@@ -13,7 +13,7 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte 
 
 
 def line_zeros(n: int, kind: np.dtype) -> np.ndarray:
-    """Return zeros aligned to a cache line, so that no vector crosses two lines."""
+    """Return zeros aligned to a cache line; no vector register then crosses two lines."""
     memory = np.zeros(n + LINE_BYTES // kind.itemsize, kind)
     first = -memory.ctypes.data % LINE_BYTES // kind.itemsize
     return memory[first : first + n]

@@ -50,7 +50,7 @@ class Model:
     memory: Any = None
 
     def is_finite(self, squares: float = math.inf) -> bool:
-        """Return whether all numbers of the last iterate, and of an average, are finite.
+        """Return whether all numbers of the last iterate, and of its average if any, are finite.
 
         squares : float, default=inf
             The sum of the coefficients' squares, if known.

@@ -339,7 +339,7 @@ class NetworkProblem(GradientProblem):
         ----------
         params : ndarray of shape (n_params,)
         X : {array-like, sparse matrix} of shape (n_rows, ...)
-            Inputs like those of the problem.
+            Inputs in the form of the problem's inputs.
 
         Returns
         -------
@@ -469,7 +469,7 @@ class NetworkReplica:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """Return an array as read-only, so that one compiled kernel serves both kinds."""
+    """Return an array as read-only: one compiled kernel then serves both kinds."""
     return frozen(array) if array.flags.writeable else array
 
 

@@ -224,7 +224,8 @@ def preferences(
     Raises
     ------
     TypeError, ValueError
-        If there are no pairs, some are outside the matrix, or an argument is out of its range.
+        If there are no pairs, if some pairs are outside the matrix, or if an argument is out of
+        its range.
 
     Notes
     -----

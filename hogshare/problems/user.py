@@ -119,7 +119,7 @@ def user(
 
     Examples
     --------
-    Logistic regression in five lines of NumPy, by two workers:
+    Logistic regression in five lines of NumPy, with two workers:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_breast_cancer

@@ -232,7 +232,7 @@ class Direction:
             steps -= common * (bound * (means @ steps) / (1.0 + bound * (means @ common)))
         to = at - steps
         to = np.copysign(np.maximum(np.abs(to) - l1 * over, 0.0), to)
-        # in the rows' precision, so that margins and model change by the same direction
+        # in the rows' precision: margins and model must change by the same direction
         self.direction[:, c] = np.where(np.isfinite(to), to - at, 0.0)
         return self.direction[:, c].astype(np.float64)
 

@@ -153,7 +153,7 @@ def part_of(
     stated: Callable[[], dict[str, Any]],
     add: Callable[[np.ndarray], np.ndarray],
 ) -> PartOfRows:
-    """Return a problem as a part of a whole; the parameters are those of `PartOfRows`."""
+    """Return a problem as a part of a whole; see `PartOfRows` for the parameters."""
     names = [one.name for one in dataclasses.fields(LinearProblem)]
     own = {name: getattr(problem, name) for name in names}
     return PartOfRows(**own, whole=whole, numbers=numbers, stated=stated, add=add)

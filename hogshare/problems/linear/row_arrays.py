@@ -120,7 +120,7 @@ def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None
         helpers,
     )
     if seen.last_column >= X.shape[1]:
-        check_sparse(X)  # raises, with a message that says what is wrong
+        check_sparse(X)  # raises an error with a message that names the damage
     return seen
 
 

@@ -17,7 +17,7 @@ def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> flo
     is too large.
 
     sizes : shape (n_rows,), from `row_sizes`
-    y : shape (n_rows,), targets, of which one in `every` is read
+    y : shape (n_rows,), targets; one in `every` is read
     """
     heavy = sizes > 0.0
     sharp = losses.CURVATURE[losses.CODES[loss]]
