@@ -190,7 +190,7 @@ class Alternation:
         return sums
 
     def _extended(self, lines: np.ndarray, kind: int) -> np.ndarray:
-        """Return lines whose products are predictions: each bias gets a partner 1."""
+        """Return lines with a 1 for the others' bias: products with the others are predictions."""
         if not self.biases:
             return lines
         ones = np.ones((len(lines), 1), self.dtype)

@@ -65,7 +65,7 @@ def triangle_of_rows(
 
 
 def united(*triangles: np.ndarray) -> np.ndarray:
-    """Return the factor R of all rows that some triangles represent."""
+    """Return the factor R of all rows that the triangles represent."""
     return triangle_of(np.vstack(triangles))
 
 

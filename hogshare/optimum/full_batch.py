@@ -280,7 +280,7 @@ STEPS: dict[str, Callable[[FullBatchDescent], None]] = {
 def method_for(problem: RowProblem, wish: str | None, few: int = FEW, modest: int = MODEST) -> str:
     """Return the method that suits a problem, or `wish` if it is one of Newton's methods.
 
-    few, modest : bounds that replace `FEW` and `MODEST` when adding up costs more than the passes
+    few, modest : bounds in place of `FEW` and `MODEST` if adding up takes longer than passes
     """
     if wish in METHODS and wish != "lbfgs":
         return wish
