@@ -9,8 +9,7 @@ The fading. In a quantum of B rows with step size eta the l2 penalty multiplies 
 factor of nearly exp(-z), where z = eta B l2. If changes are averaged, P workers fade the model
 once. One worker would fade it P times in P B rows. The first steps of a schedule such as 'optimal'
 are far too long. On one machine the traces of these steps decay like 1 / t; with averaging they
-would decay like t^(-1/P). So the fading of a quantum is separated from its change, with the factor
-f:
+would decay like t^(-1/P). So the fading of a quantum is separated from its change; f is the factor:
 
     shared <- f shared + c (copy - f base),    f = exp(-z (1 - exp(-P z))).
 
@@ -68,8 +67,9 @@ class Weighing:
     ) -> Model:
         """Return the master's model after folding a copy that began at `base`; `t` is unchanged.
 
-        Suppose that l1 has clipped a coefficient of the copy to zero. The master's coefficient
-        becomes zero if it is no further from zero than the base's, so zeros stay exact.
+        Suppose that l1 has clipped a coefficient of the copy to zero. The master's coefficient then
+        becomes zero if it is not further from zero than the coefficient of `base`. So zeros stay
+        exact.
         """
         of_coef, of_intercept = self.weights(eta, rows, proposals)
         fade = self.fading(eta, rows, proposals)

@@ -1,6 +1,6 @@
 """Functions that check a block of rows on its worker, describe it, and make its problem.
 
-A block is a tuple of arrays, so that Dask can measure its memory.
+A block is a tuple of arrays, because Dask can measure a tuple's memory.
 """
 
 from __future__ import annotations

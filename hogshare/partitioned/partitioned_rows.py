@@ -227,7 +227,7 @@ class PartitionedRows:
         """Return the largest share of a partition's labels that differ from the labels of all rows.
 
         If this share changed, the partition would have the overall frequencies of the labels. It is
-        0 for a regression, whose targets have no such measure.
+        0 for a regression, because its targets have no such measure.
         """
         classes, counts, _ = self.labels()
         largest = 0.0
