@@ -53,7 +53,7 @@ def as_block(what: str, thing: Any) -> Block:
 
     what : name of the argument, for the error
 
-    Raises ValueError if it is neither ``X`` nor ``(X, y)``, or their numbers of rows differ.
+    Raises ValueError if it is neither ``X`` nor ``(X, y)``, or if X and y differ in length.
     """
     X, y = thing if isinstance(thing, tuple) and len(thing) == 2 else (thing, None)
     if hasattr(X, "indptr") or hasattr(X, "tocsr"):

@@ -155,8 +155,8 @@ class AsyncContext:
 
         Parameters
         ----------
-            Rows; for one of this package's problems, the numbers of its rows. The row blocks of a
-            dask array become partitions.
+            Rows; or one of this package's problems, which stands for the numbers of its rows. The
+            row blocks of a dask array become partitions.
         y : array-like of shape (n_rows, ...), optional
         partitions : int, optional
             Number of partitions, at least one for each worker; by default the number of workers.

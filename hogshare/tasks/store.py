@@ -38,7 +38,7 @@ class Shelf:
 
 
 class Sent:
-    """The keys of the caller's objects of which each worker has a copy, by worker."""
+    """For each worker, the keys of the caller's objects that it has a copy of."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._known: dict[Any, set[Key]] = {}
