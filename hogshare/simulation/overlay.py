@@ -76,7 +76,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Workers that were drawn, and the cost of drawing them.
+    """Workers that were drawn, and the messages that drawing them took.
 
     Attributes
     ----------
@@ -410,7 +410,7 @@ class Overlay:
         made = ends[-1] + 1 if size else 0
         return Drawn(
             workers=self._workers[places[ends]],
-            # a draw's hops include those of the failed tries before it
+            # a draw's hops include the hops of the failed tries before it
             hops=np.diff(np.cumsum(hops)[ends], prepend=0),
             tries=np.diff(ends, prepend=-1),
             crowded=int(crowded[:made].sum()),

@@ -92,8 +92,8 @@ class Simulator:
         is asked for it over the network's `link`. The answer takes the link's time, and has the
         clocks at the time of the question.
     overlay : Overlay or None, default=None
-        The search for a sample with distributed state, whose hops also cost messages and time.
-        None: all workers know each other.
+        The search for a sample with distributed state; its hops also take messages and time. None:
+        all workers know each other.
     watch : callable or None, default=None
         ``watch(seconds, model)`` is called with the current model every `watch_seconds` of the
         virtual clock, beginning at 0.
