@@ -278,7 +278,7 @@ class Machines(Runtime):
         session.raise_limit(session.word(layout.EPOCHS) + 1)
 
     def _score(self, session: Session) -> np.ndarray:
-        """Return each column's score on all survivors' held-out rows; survivors must all call it."""
+        """Return each column's score on all survivors' held-out rows; survivors must call it."""
         assert self.validation is not None
         if len(self.pool.lost) > self._held_out_epoch:
             self._held_out_epoch = len(self.pool.lost)

@@ -1,11 +1,11 @@
 """The ranks of one machine, which share an arena that all can read and write.
 
-This file decides whether the ranks of a job share an arena, or have a vector each and exchange
+This file decides whether the ranks of a job share an arena, or each have a vector and exchange
 changes by messages (`hogshare.runtimes.mpi.machines`).
 
-The leader creates the arena and its layout; the others open its descriptor in the file system of
-processes (procfs), which the system allows to processes of one user. No rank frees the memory: it
-is released with the last process that maps it.
+The leader creates the arena and its layout. The other ranks open the arena's descriptor in the file
+system of processes (procfs), which the system allows if all processes belong to the same user. No
+rank frees the memory: it is released with the last process that maps it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hogshare.shm.arena import Arena
 from hogshare.system import machine
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-PROCESSES = Path("/proc/self/ns/pid")  # the same for ranks that see the same processes
+PROCESSES = Path("/proc/self/ns/pid")  # equal for ranks that see the same processes
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class MachineRanks:
     """The ranks of a job, in order.
 
     workers : the number of workers of each rank
-    separation : why the ranks share no arena; "": they share one
+    separation : the reason why the ranks share no arena; "": they share an arena
     """
 
     ranks: tuple[int, ...]
@@ -100,10 +100,10 @@ def seat(n_jobs: int | None) -> Seat:
 
 
 def workers_of(seats: Sequence[Seat], rank: int) -> int:
-    """Return a rank's workers: its share of the cores that it may use, if it was asked for all.
+    """Return a rank's number of workers; if all cores were requested, its share of usable cores.
 
-    seats : of all ranks
-    rank : the calling rank, because its own system interprets its number of workers
+    seats : the seats of all ranks
+    rank : the calling rank, because its own system interprets the requested number
 
     Examples
     --------
@@ -121,7 +121,7 @@ def workers_of(seats: Sequence[Seat], rank: int) -> int:
 
 
 def share_of(seats: Sequence[Seat], rank: int) -> int:
-    """Return a rank's cores, each divided by the ranks that may use it; at least one."""
+    """Return a rank's number of cores, at least 1; ranks that may use the same core share it."""
     own = seats[rank]
     on_host = [other.cores for other in seats if other.host == own.host]
     share = sum(1.0 / sum(core in cores for cores in on_host) for core in own.cores)
@@ -131,7 +131,7 @@ def share_of(seats: Sequence[Seat], rank: int) -> int:
 def machine_of(seats: Sequence[Seat], workers: Sequence[int], shares: bool) -> MachineRanks:
     """Return the ranks, and whether they share an arena.
 
-    shares : whether ranks of one machine may share one
+    shares : whether ranks of one machine may share an arena
     """
     ranks, counts = tuple(range(len(seats))), tuple(workers)
     if not shares:

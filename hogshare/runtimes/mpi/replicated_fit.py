@@ -1,4 +1,4 @@
-"""A fit that every rank makes by itself, in step with the others: its calls of `solve` are joint.
+"""A fit that every rank makes itself, in step with other ranks: its calls of `solve` are joint.
 
 For ranks that share no memory. The whole fit is one call (`hogshare.runtimes.mpi.calls`), including
 its exchanges about all rows: an error of one rank, at any point, ends the fit on all.
@@ -25,7 +25,7 @@ FOUND, SUMMED, SAME, CAME_OUT = "found", "summed", "same", "came out"
 class ReplicatedFit(Joint):
     """The runtime of the estimator that a rank fits, within a call of all ranks.
 
-    rows : {"shard", "all"}, for a call of `solve`
+    rows : {"shard", "all"}, the rows of each rank in a call of `solve`
     everybody : the fit's exchange about all ranks' rows (`hogshare.estimators.all_rows`)
     """
 
@@ -44,12 +44,12 @@ class ReplicatedFit(Joint):
         return self.call.talk.rank, self.call.talk.size
 
     def gathered(self, content: Any) -> list[Any]:
-        """Return all ranks' content, in order, on each: all must call it."""
+        """Return all ranks' content, in the order of ranks; all ranks must call it."""
         found: list[Any] = self.call.spread(FOUND, self.call.gather(FOUND, content))
         return found
 
     def added(self, numbers: Any) -> Any:
-        """Return the sum of the ranks' arrays, with the same bits on each: all must call it."""
+        """Return the sum of all ranks' arrays, with the same bits on each; all must call it."""
         found = self.call.gather(SUMMED, numbers)
         return self.call.spread(SUMMED, None if found is None else sum(found[1:], found[0]))
 
@@ -66,14 +66,14 @@ class ReplicatedFit(Joint):
         if found is not None and (sentence := agreement.difference(found)):
             raise agreement.RanksDiffer(sentence)
         report = call_across_sites(self.call, self.ranks, asked, self.rows, self.link)
-        # memory is of rank 0's rows, which may not be all, and the next run may deal them otherwise
+        # memory has rank 0's rows only, and the next run may deal rows to ranks in another way
         return dataclasses.replace(report, model=dataclasses.replace(report.model, memory=None))
 
 
 def make_on_every_rank(
     call: Call, ranks: MachineRanks, led: Led, rows: str, link: Link | None
 ) -> Any:
-    """Make the same fit on every rank by itself; return rank 0's result on each.
+    """Make the same fit on every rank; return rank 0's result on each. All ranks must call it.
 
     Raises RuntimeError if the ranks' results differ.
     """

@@ -1,8 +1,8 @@
-"""The time of messages between ranks, as runs exchange them: both ends sleep between polls.
+"""The time of messages between ranks, in the way of a run: both ranks sleep between polls.
 
-    rank 0: a message -> another rank: the same one back
+    rank 0: a message -> another rank: the same message back
 
-Writer: each rank's thread that polls its channel.
+Writer and reader: each rank's thread that polls its channel.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from hogshare.runtimes.mpi.channel import FIRST_KIND, NAP_SECONDS, Channel
 ASK, ANSWER, OVER = range(FIRST_KIND, FIRST_KIND + 3)
 SHORT, LONG, LONGEST = 64, 1 << 20, 1 << 26  # bytes
 MANY, SOME = 30, 5  # round trips, after a first one
-ENOUGH_SECONDS = 0.02  # of a round trip that is dominated by its bytes: many naps
-MOST_RANKS = 8  # most ranks that are measured
+ENOUGH_SECONDS = 0.02  # a round trip of many naps: its bytes take most of this time
+MOST_RANKS = 8  # largest number of ranks that are measured
 
 
 class Way(NamedTuple):
     """The measured connection between rank 0 and another one.
 
     latency : seconds that a short message takes one way
-    bandwidth : bytes a second, one way
+    bandwidth : bytes per second, one way
     """
 
     rank: int
@@ -35,9 +35,9 @@ class Way(NamedTuple):
 
 
 def ways(channel: Channel) -> list[Way]:
-    """Measure the ways from rank 0 to the others, in order; all ranks must call it.
+    """Measure the ways from rank 0 to other ranks, in the order of ranks; all must call it.
 
-    If there are many ranks, some are measured. All ranks except the first return an empty list.
+    At most `MOST_RANKS` ranks are measured. All ranks except rank 0 return an empty list.
     """
     others = np.unique(np.linspace(1, channel.size - 1, MOST_RANKS).round().astype(int)).tolist()
     come: list[int] = []
@@ -56,7 +56,9 @@ def ways(channel: Channel) -> list[Way]:
 
 
 def way_of(rank: int, short: float, long: float, n_bytes: int) -> Way:
-    """Return a way, from the seconds of round trips of a short message and of one of `n_bytes`.
+    """Return a way, from the seconds of the round trips of a short and a long message.
+
+    n_bytes : the length of the long message
 
     Examples
     --------
@@ -64,7 +66,7 @@ def way_of(rank: int, short: float, long: float, n_bytes: int) -> Way:
     >>> way_of(1, short=0.002, long=0.006, n_bytes=2_000_064)
     Way(rank=1, latency=0.001, bandwidth=1000000000.0)
     """
-    beyond = max(long - short, NAP_SECONDS / 10.0)  # with naps both may take equally long
+    beyond = max(long - short, NAP_SECONDS / 10.0)  # because of naps, both may take equally long
     return Way(rank, short / 2.0, 2.0 * (n_bytes - SHORT) / beyond)
 
 

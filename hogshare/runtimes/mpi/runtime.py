@@ -44,7 +44,8 @@ class MPI(Joint):
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, default=None
-        The ranks; None: all ranks of the job. It is copied, to separate its messages from yours.
+        The ranks; None: all ranks of the job. The runtime uses a copy of the communicator, which
+        separates its messages from yours.
     rows : {"shard", "all"}, default="shard"
         The rows in a rank's problem. "shard": rows of its own, which are concatenated in the order
         of the ranks. "all": all rows, the same on every rank, which is checked. If ranks share
@@ -53,8 +54,8 @@ class MPI(Joint):
         Whether ranks of one machine share the memory of a run. With False, and if ranks run on
         several machines, each has a vector of its own; see the notes.
     link : Link, default=None
-        A `hogshare.simulation.Link` emulated between ranks that share no memory, in addition to the
-        real one. It delays messages; in seconds and bytes.
+        A `hogshare.simulation.Link` that is emulated between ranks that share no memory, in
+        addition to the real link. It delays messages. Its units are seconds and bytes.
     start_timeout : float, default=60.0
         Seconds that a call waits for all ranks to make it.
     survive : bool, default=False
@@ -73,19 +74,19 @@ class MPI(Joint):
     ``BSP()`` and a seed a run has the bits of as many threads, or processes.
 
     Ranks that share no memory (on several machines, or ``arena=False``) exchange messages; the
-    workers of a rank are threads. On `Shared()` each rank has a vector. At an interval of rows, by
-    the curvature, it sends its changes to the owner of the global vector, on rank 0, and takes in
-    the owner's changes. On `Master()` the workers of all ranks send their changes to the master, on
-    rank 0, which sends its versions to every rank. On `Replicas()`, `Mirrors()` and custom planes
-    whose ``is_by_mail`` is True, ranks exchange the plane's messages; with ``rows="all"`` and a
-    seed, a run on a repeatable plane has the bits of as many processes. Each epoch ends with an
-    epoch barrier of all ranks, which decides on stops, checks, step sizes and `on_epoch` for all,
-    from sums over the ranks.
+    workers of a rank are threads. On `Shared()` each rank has a vector. At intervals of rows, which
+    depend on the curvature, it sends its changes to the owner of the global vector, on rank 0, and
+    adds the owner's changes. On `Master()` the workers of all ranks send their changes to the
+    master, on rank 0. The master sends its versions to every rank. On `Replicas()`, `Mirrors()` and
+    custom planes whose ``is_by_mail`` is True, ranks exchange the plane's messages; with
+    ``rows="all"`` and a seed, a run on a repeatable plane has the bits of as many processes. Each
+    epoch ends with an epoch barrier of all ranks, which decides on stops, checks, step sizes and
+    `on_epoch` for all, from sums over the ranks.
 
-    With ``rows="all"`` and ``BSP()`` such ranks run in step, if workers have an order. Each rank
-    then has the whole run in its memory, each block's result is sent to all others, and planes
-    (except `Mirrors`), problems, rules, stops, checkpoints and bits are those of as many threads.
-    The following paragraphs describe all other runs.
+    With ``rows="all"`` and ``BSP()``, ranks that share no memory run in step, if workers have an
+    order. Each rank then has the whole run in its memory, and each block's result is sent to all
+    other ranks. Planes (except `Mirrors`), problems, rules, stops, checkpoints and bits are the
+    same as with as many threads. The following paragraphs describe all other runs.
 
     With ``rows="shard"`` rows stay on their rank; with "all" they are dealt to the workers of all
     ranks in rotation. Shared vectors are for linear problems, the other planes for any. A
@@ -101,12 +102,12 @@ class MPI(Joint):
     With ``survive=True``, once all ranks have begun, a killed rank does not end the run. Its rows
     are no longer trained on, and losses, stops and objectives use the remaining rows. A
     `RuntimeWarning` and ``report.notes`` name the rank and its number of rows;
-    ``report.settings["lost_ranks"]`` lists all dead ranks. Any rank may die, including rank 0, and
-    all but one. This is for `solve` with `SGD`, `Adam` and custom rules that remember nothing of
-    rows, on `Shared()`, `Replicas()` and `Mirrors()`, out of step; any other run, and an MPI or a
-    launcher without support, is refused before a worker starts. No checkpoint is written after a
-    death, because the last one has the parts of all ranks. The next call needs a communicator
-    without dead ranks: ``comm.Shrink()``.
+    ``report.settings["lost_ranks"]`` lists all dead ranks. Any rank may die, including rank 0; one
+    rank must survive. This is for `solve` with `SGD`, `Adam` and custom rules that remember nothing
+    of rows, on `Shared()`, `Replicas()` and `Mirrors()`, not in step. Any other run is refused
+    before a worker starts, and so is an MPI or a launcher without support. No checkpoint is written
+    after a death, because the last one has the parts of all ranks. The next call needs a
+    communicator without dead ranks: ``comm.Shrink()``.
 
     Ranks communicate before and after a run; waiting ranks sleep.
 
@@ -145,7 +146,7 @@ class MPI(Joint):
             )
 
     def __deepcopy__(self, memo: Any) -> MPI:
-        # it is immutable, and a communicator cannot be copied
+        # the runtime is immutable, and a communicator cannot be copied
         return self
 
     @missed_calls.counted
@@ -257,7 +258,7 @@ class MPI(Joint):
         return library().COMM_WORLD if self.comm is None else self.comm
 
     def _meet(self, call: Call) -> None:
-        """Wait for all ranks to make the call; raises RankMissing if one does not come in time."""
+        """Wait for all ranks to make the call; raise RankMissing if a rank is not in time."""
         call.post_all(PRESENT)
         deadline = time.monotonic() + self.start_timeout
         for rank in call.talk.others:
@@ -290,7 +291,7 @@ class MPI(Joint):
         return rank_seats.machine_of(seats, call.spread(COUNTED, counted), self.arena)
 
     def _agree(self, call: Call, words: Mapping[str, str], mine: Any) -> list[Any]:
-        """Check that all ranks give the same `words`; return every rank's `mine`, on each rank.
+        """Check that all ranks pass the same `words`; return every rank's `mine`, on each rank.
 
         Raises RanksDiffer if the words differ.
         """
@@ -303,7 +304,7 @@ class MPI(Joint):
 
 
 def _place(what: str) -> dict[str, str]:
-    """Return the call's name, and the user's line that makes it."""
+    """Return the call's name, and the place of the user's line that makes the call."""
     return {agreement.CALL: what, agreement.LINE: callers.users_place()}
 
 

@@ -1,8 +1,8 @@
 """The calls that the ranks of a communicator make together, with the same numbers on all of them.
 
-A rank misses a call if it raises before the call begins, or waits in vain for the others. It then
-takes that call's number and reports its error under it: the others raise it, and the next call has
-the same number on all ranks.
+A rank misses a call if it raises before the call begins, or if it waits in vain for the other
+ranks. It then reports its error under the missed call's number. The other ranks raise this error,
+and the next call has the same number on all ranks.
 
 Writer: the calling thread.
 """
@@ -19,7 +19,7 @@ from hogshare.runtimes.mpi.heart import Heart
 from hogshare.runtimes.mpi.talk import PATIENT_SLEEP, SHORTEST_SLEEP, Talk
 from hogshare.system import missed_calls
 
-_sequences: dict[int, Sequence] = {}  # of the communicators that calls were made on, by handle
+_sequences: dict[int, Sequence] = {}  # one for each communicator that was used, by handle
 
 
 class RankMissing(TimeoutError):
@@ -29,7 +29,8 @@ class RankMissing(TimeoutError):
 class Sequence:
     """The calls of one communicator.
 
-    comm : all of its ranks copy it in the first call, to separate these messages from the user's
+    comm : the user's communicator; in the first call all of its ranks copy it, to separate these
+        messages from the user's
     """
 
     def __init__(self, comm: Any) -> None:
@@ -55,7 +56,8 @@ class Sequence:
                     raise
                 raise RankFailed(sentence) from error
             except RankMissing as error:
-                # reported here: it belongs to this communicator's calls, not to another one's
+                # report it now: it belongs to this communicator's calls, not to another
+                # communicator's
                 setattr(error, missed_calls.SETTLED, True)
                 self._missed.append(error)
                 raise
@@ -69,9 +71,9 @@ class Sequence:
         return call
 
     def _opened(self, seconds: float) -> tuple[Talk, Heart]:
-        """Open talk and heartbeats, on copies of the communicator that all ranks must make."""
+        """Open the talk and the heartbeats, each on a copy of the communicator (collective)."""
         rank_exit.begin()
-        # copy once, even after a timeout: copies are paired in order on all ranks
+        # copy only once, even after a timeout: MPI pairs the ranks' copies in their order
         self._opening = self._opening or [self.comm.Idup(), self.comm.Idup()]
         deadline, nap = time.monotonic() + seconds, SHORTEST_SLEEP
         while not all(request.Test() for _, request in self._opening):

@@ -1,8 +1,8 @@
 """The union of all ranks' shards, which all ranks read: in an arena, written once.
 
-Writers: the leader creates the arena, with the sizes that all ranks report; each rank writes its
-own part; after all have confirmed this, all read. No rank frees the memory: it is released with the
-last rank that has an array of it.
+Writers: the leader creates the arena, with the sizes that all ranks report, and each rank writes
+its own part. Readers: all ranks, after all have confirmed that their parts are written. Freeing: no
+rank frees the memory; it is released with the last array of it on any rank.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HELD_OUT = "held out"  # the name of the mask of held-out rows among a shard's a
 
 
 def united(call: Call, machine: MachineRanks, making: Making) -> Making:
-    """Return the same call for the union of all ranks' shards.
+    """Return the same call for the union of all ranks' shards; all ranks must call it.
 
     Raises ValueError if the problem has no shards, or shards do not fit.
     """
@@ -50,7 +50,7 @@ def united(call: Call, machine: MachineRanks, making: Making) -> Making:
 def whole(
     call: Call, machine: MachineRanks, shard: Shard
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """Return the facts of all shards, by rank, and their concatenated arrays, read-only."""
+    """Return all shards' facts, by rank, and their concatenated arrays, as read-only views."""
     sizes = {name: (len(one), one.shape[1:], one.dtype.str) for name, one in shard.arrays.items()}
     mine = {"facts": shard.facts, "sizes": sizes, "digits": digits(*shard.arrays.values())}
     shards: list[dict[str, Any]] = call.spread(SHARD, call.gather(SHARD, mine))
@@ -108,7 +108,7 @@ def laid_out(sizes: Sequence[Mapping[str, Any]]) -> dict[str, tuple[tuple[int, .
                     f"the shards do not fit: a row of {name!r} has the shape {shape} on rank {at}, "
                     f"and {other} on rank {rank}; give all ranks rows of one shape."
                 )
-        # empty parts are ignored: their dtype, which is arbitrary, must not change that of labels
+        # ignore empty parts: their dtype is arbitrary, and must not change the dtype of labels
         kind = np.result_type(*(np.dtype(dtype) for _, _, dtype in full.values()))
         found[name] = ((sum(count for count, _, _ in parts.values()), *shape), kind)
     return found

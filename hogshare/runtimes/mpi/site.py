@@ -1,23 +1,26 @@
-"""A site's exchange with all others: it offers its vector's changes, and takes in their offers.
+"""A site's exchange with other sites: it offers its vector's changes, and adds their offers.
 
-`site_pace` says how often a site offers.
+An *offer* is a message with the changes of a site's vector since its last offer. `site_pace`
+computes how often a site offers. The *ghost* is the presumed change by other sites while this
+site made its last offer (`hogshare.kernels.exchange.site_exchange`).
 
-**Credits.** A site acknowledges an offer once it has taken the offer into its vector. A site offers
+**Credits.** A site acknowledges an offer once it has added the offer to its vector. A site offers
 again when at most one of its offers is under way to each other site.
 
 **Order.** An offer's message also contains the progress words of the site's workers (`clocks`),
-which are read before the offer is made. The receiver writes them after the offer is in its vector.
-A worker that reads another one's clock thus sees the changes that it counts.
+which are read before the offer is made. The receiver writes these words after it has added the
+offer to its vector. So a worker that reads another worker's clock sees the changes that this clock
+counts.
 
-**Deaths.** Only some sites may have received a dead site's last offers: at the next epoch barrier
-all take one vector's bits. A dead site's part of the ghost is removed.
+**Deaths.** Only some sites may have received a dead site's last offers. So at the next epoch
+barrier all sites take one vector's bits. A dead site's part of the ghost is removed.
 
-**Epoch barriers.** A site that has left an epoch barrier may offer while others are still in it.
-Such an offer has a later `phase`, and is deferred until the receiver leaves the barrier.
+**Epoch barriers.** A site that has left an epoch barrier may offer while other sites are still in
+it. Such an offer has a later `phase`, and is deferred until the receiver leaves the barrier.
 
 Writers: the site's calling thread, which alone communicates with other sites, writes all data of
-this file, and the session's vector under its segments' lock words, concurrently with the workers.
-`hogshare.kernels.exchange.site_exchange` describes the order.
+this file. It also writes the session's vector, under the lock words of the vector's segments,
+concurrently with the workers. `hogshare.kernels.exchange.site_exchange` describes the order.
 """
 
 from __future__ import annotations
@@ -45,11 +48,11 @@ from hogshare.runtimes.mpi.flat_vector import Flat
 from hogshare.runtimes.mpi.site_pace import SitePace
 
 LONGEST_NAP = 0.004
-CREDITS = 2  # offers that may be under way to another
+CREDITS = 2  # offers that may be under way to another site
 OFFER, TAKEN = FIRST_KIND, FIRST_KIND + 1  # kinds of messages
-PHASE, COUNT, CLAIMS, WORDS = range(4)  # of an offer's head
+PHASE, COUNT, CLAIMS, WORDS = range(4)  # fields of an offer's head
 HEAD = 4
-DENSE = -1  # for COUNT: values of all coordinates
+DENSE = -1  # in COUNT: the offer has values of all coordinates
 NO_PLACES, NO_VALUES = np.empty(0, np.int32), np.empty(0)
 
 
@@ -58,7 +61,7 @@ class Site:
 
     start : the flat vector that all sites begin with
     share : this site's share of all rows
-    single : whether values are sent in four bytes
+    single : whether values are sent in four bytes each
     network : emulated links between sites
     """
 
@@ -92,8 +95,8 @@ class Site:
         self._came: dict[int, np.ndarray] = {}  # progress words, by the sender of an offer
         self._coming: np.ndarray | None = None  # the sum of these offers
         self._offered_rows = self._rows()
-        self.is_at_work = False  # whether local workers work: otherwise `poll` offers nothing
-        # the local workers' words as last sent: other sites know where they begin
+        self.is_at_work = False  # whether local workers work; if not, `poll` offers nothing
+        # the local workers' words when last sent: other sites know where the workers begin
         self._words = clocks.words() if clocks.are_waited_for else np.zeros(0, np.int64)
         self._offered_at = 0.0
         self._seen, self._rate = (self._offered_rows, time.perf_counter()), 0.0
@@ -121,7 +124,7 @@ class Site:
 
     @property
     def has_own(self) -> bool:
-        """Whether this site's vector differs from the common start, as in a resumed run."""
+        """Whether this site's vector differs from the common start, as it may in a resumed run."""
         vector, memory, flat = self.session.vector, self.session.memory, self.flat
         start = self.account.base
         parts = (
@@ -146,10 +149,10 @@ class Site:
 
     @property
     def nap(self) -> float:
-        """The seconds until the next offer is due, estimated from the pace of rows."""
+        """The seconds until the next offer is due, estimated from the present rows per second."""
         now, rows = time.perf_counter(), self._rows()
         if self.clocks.are_waited_for or not self.is_at_work:
-            since = now - self._offered_at  # the next round is expected to be as short as this one
+            since = now - self._offered_at  # assume that the next round is as short as this one
             return min(NAP_SECONDS, max(0.1 * NAP_SECONDS, 0.1 * since))
         if self.channel.is_moving:
             return 2 * NAP_SECONDS
@@ -166,7 +169,7 @@ class Site:
         return self.clocks.are_waited_for and self.clocks.are_news(self._words)
 
     def go_on(self, works: bool = True) -> None:
-        """Leave an epoch barrier, for the workers or, if they have ended, the next barrier."""
+        """Leave an epoch barrier; `works`: local workers work, and have not ended."""
         self.phase += 1
         if works:
             self.clocks.expect_again()
@@ -185,7 +188,7 @@ class Site:
         if site in self._haunted:
             self._haunted.discard(site)
             self._take_in(np.zeros_like(self.account.base), self._left(1))
-        self.account.ghost[:] *= (lines - 1) / lines  # each other site has an equal part of it
+        self.account.ghost[:] *= (lines - 1) / lines  # each other site has an equal part
         del self._lines[site], self._untaken[site]
         self.share = share
         self._put_off = [one for one in self._put_off if one[0] != site]
@@ -196,15 +199,16 @@ class Site:
     # -- offers
 
     def offer(self, rows: int | None = None, is_whole: bool = False) -> None:
-        """Offer the vector's changes to all others.
+        """Offer the vector's changes to all other sites.
 
-        rows : rows in the vector; None: at an epoch barrier, which waits for all sites' offers
+        rows : number of rows whose steps are in the vector; None: at an epoch barrier, which waits
+            for all sites' offers
         is_whole : whether this is the beginning of a run
         """
         self.take_in()
         session, account, channel = self.session, self.account, self.channel
         if self.clocks.are_waited_for:
-            self._words = self.clocks.words()  # read first: their changes are in the vector
+            self._words = self.clocks.words()  # read first: what they count is in the vector
             if session.word(layout.EPOCHS) < session.word(layout.LIMIT):
                 # a worker that still seems paused is about to begin, and others wait for it
                 expect_again(self._words, int(self.clocks.table[:, layout.T_CLOCK].max()))
@@ -268,7 +272,7 @@ class Site:
         n_gone = len(self._haunted & set(came))
         self._haunted -= set(came)
         self._take_in(coming, self._left(n_gone))
-        for sender, words in came.items():  # after the vector, which now has what they count
+        for sender, words in came.items():  # after the vector: it has what they count
             if len(words):
                 self.clocks.take_in(sender, words)
         came.clear()
@@ -277,7 +281,7 @@ class Site:
     def _take_in(self, coming: np.ndarray, left: float) -> None:
         session, terms = self.session, self._terms(0, left)
         site_exchange.take_in(session.vector, session.memory, self.account, coming, terms)
-        # a worker that passes a barrier from now on has it in its copy: see `exchange.pull`
+        # a worker that passes a barrier from now on has the offers in its copy: see `exchange.pull`
         locks.note(session.schedule.control, layout.BROUGHT, session.word(layout.BROUGHT) + 1)
 
     def _left(self, n: int) -> float:
@@ -308,13 +312,13 @@ class Site:
             haunts=int(haunts),
             locks=int(session.plan.private == epoch_schedule.EXCHANGE),
             atomic=int(session.plan.atomic),
-            me=session.settings.n_workers + 2,  # after the workers, and the caller
+            me=session.settings.n_workers + 2,  # after the numbers of workers and caller
         )
 
     # -- while workers pause
 
     def adopt(self) -> None:
-        """Take one vector's bits on all sites, because each adds offers in another order."""
+        """Give all sites one vector's bits (collective): each site adds offers in another order."""
         account = self.account
         kind = account.offered.dtype
         known = self.channel.spread(account.base.astype(kind), "model").view(kind)
@@ -322,22 +326,22 @@ class Site:
         account.base[:] = known
 
     def known(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return copies of the coefficients and intercepts that all offers have made so far."""
+        """Return copies of the coefficients and intercepts that result from all offers so far."""
         flat = self.account.base - self._left(len(self._haunted)) * self.account.ghost
         kind = self.session.vector.w.dtype
         return self.flat.coefficients(flat).astype(kind), self.flat.intercepts(flat).copy()
 
     def put_known(self) -> None:
-        """Set the session's vector to the one that all sites share."""
+        """Set the session's vector to the vector that all sites share."""
         vector, base = self.session.vector, self.account.base
         vector.w[:] = self.flat.coefficients(base)
         vector.intercept[:] = self.flat.intercepts(base)
 
     @contextmanager
     def common(self) -> Iterator[None]:
-        """Set the session to the common vector, bit for bit, within a block, while all pause.
+        """Set the session to the common vector, bit for bit, within a with block in a pause.
 
-        The site's own values, such as the roundings of a sum, are restored after it.
+        After the block, the site's own values are restored, such as the roundings of a sum.
         """
         vector, memory, base = self.session.vector, self.session.memory, self.account.base
         arrays = vector.w, vector.intercept, memory.dual_mean, memory.average
@@ -358,7 +362,7 @@ class Site:
 
 
 class _Cutter:
-    """Cuts bytes into consecutive arrays, as views."""
+    """A cutter of bytes into consecutive arrays, as views."""
 
     def __init__(self, content: np.ndarray, at: int) -> None:
         self.content, self.at = content, at

@@ -1,9 +1,9 @@
 """A call by ranks that share no memory: all ranks return the report of rank 0.
 
-A run whose workers have an order is in step: every rank has the whole run, and computes the blocks
-of its own workers (`hogshare.runtimes.mpi.lockstep`). Otherwise each rank solves its part
-(`hogshare.runtimes.mpi.machines`): rows stay on their rank, all ranks learn all labels, and the
-report of rank 0 contains the workers of all.
+If a run's workers have an order, ranks run in step: every rank has the whole run, and computes the
+blocks of its own workers (`hogshare.runtimes.mpi.lockstep`). If they have no order, each rank
+solves its part (`hogshare.runtimes.mpi.machines`): rows stay on their rank, all ranks get all
+labels, and the report of rank 0 contains the workers of all ranks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def call_across_sites(
     Raises ValueError if the call needs shared memory, or an order of the workers.
     """
     network = None if link is None else Network(link=link)
-    # a communicator for this call alone: collectives that another call aborted must not match
+    # a communicator for this call only: collectives that another call aborted must not match
     comm = RankPool(call.talk.comm, call.poll).copy_of_comm(call.agree)
     is_over, pool = False, Survivors(call, comm) if survive else RankPool(comm, call.poll)
     try:
@@ -86,7 +86,7 @@ def in_step(call: Call, ranks: MachineRanks, making: Making, runtime: Lockstep) 
 
 
 def by_parts(call: Call, ranks: MachineRanks, making: Making, runtime: Machines) -> Any:
-    """Return the report of a run of which each rank has a part.
+    """Return the report of a run in which each rank has a part of the rows.
 
     Raises ValueError if the call needs shared memory.
     """
@@ -106,7 +106,7 @@ def by_parts(call: Call, ranks: MachineRanks, making: Making, runtime: Machines)
         making = making.of(making.problem, np.asarray(mask)[mine])
     report = making.by(runtime, ranks.workers[call.talk.rank])
     report.notes += runtime.notes
-    shared = dataclasses.replace(report.model, memory=None)  # memory is of a rank's own rows
+    shared = dataclasses.replace(report.model, memory=None)  # memory has a rank's own rows
     digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
     own = report.workers, report.traffic, report.staleness, report.turns, digest
     if runtime.survivors is not None:
@@ -132,7 +132,7 @@ def by_parts(call: Call, ranks: MachineRanks, making: Making, runtime: Machines)
 
 
 def with_all_labels(call: Call, making: Making) -> Making:
-    """Return the same call, for a problem with the labels of all ranks' rows.
+    """Return the same call, for a problem with the labels of all ranks' rows (collective).
 
     Raises ValueError if the ranks' labels do not fit together.
     """
@@ -148,7 +148,7 @@ def with_all_labels(call: Call, making: Making) -> Making:
 def numbered(
     found: Mapping[int, Sequence[Mapping[str, Any]]], begins: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Return the workers of ranks numbered among all; a rank's numbers start at its `begins`."""
+    """Return all ranks' workers with their numbers in the run; a rank's start at its `begins`."""
     return [
         {**worker, "worker": begin + k, "rank": rank}
         for (rank, workers), begin in zip(found.items(), begins, strict=True)
@@ -157,7 +157,7 @@ def numbered(
 
 
 def padded(found: Sequence[np.ndarray], axis: int = 0) -> list[np.ndarray]:
-    """Return the arrays padded with zeros to the longest one, at the end of an axis.
+    """Return the arrays, padded with zeros at the end of an axis to the longest one's length.
 
     Examples
     --------

@@ -1,15 +1,16 @@
-"""Checkpoints of machines that share no memory: each writes its part, the first one the manifest.
+"""Checkpoints of machines without shared memory: each writes its part, the first the manifest.
 
     all: write parts -> all have done so -> first: replace the manifest -> all: remove old parts
 
-Each step begins when all machines have completed the one before: a kill at any moment leaves the
-previous checkpoint, or this one, whole. If one machine cannot write, all raise an error.
+Each step begins when all machines have completed the step before. So after a kill at any moment,
+the previous checkpoint or the new checkpoint is complete. If one machine cannot write, all machines
+raise an error.
 
-A machine reads its own part from its own disk, so the folder need not be shared. If machines have
-other rows than those that wrote the checkpoint, the first one reads all parts.
+A machine reads its own part from its own disk, so machines need not share the folder. If machines
+have other rows than when the checkpoint was written, the first machine reads all parts.
 
-Caller: each rank's thread that communicates with the others, on all ranks, while all pause or have
-ended.
+Caller: each rank's thread that communicates with other ranks. All ranks must call these methods,
+while all workers pause or have ended.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ from hogshare.problems.linear.problem import LinearProblem
 from hogshare.runtimes.mpi.rank_pool import RankPool
 
 Gathered = Callable[[np.ndarray], np.ndarray]
-TOKEN_BITS = 48  # which a float has
+TOKEN_BITS = 48  # bits of a token; a float represents it exactly
 
 
 class SiteFiles(OneFile):
     """The reader and writer of checkpoints on one machine.
 
     pool : the exchange before and after a run
-    gathered : returns all machines' arrays on each, at any time
-    rows : numbers of this machine's rows among all, and the number of all rows
-    workers : numbers of this machine's workers among all
+    gathered : returns all machines' arrays on each machine, also during a run
+    rows : the indices of this machine's rows among all rows, and the number of all rows
+    workers : the numbers of this machine's workers among all workers
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class SiteFiles(OneFile):
         return float(self.gathered(np.array([number]))[0, 0])
 
     def save(self, saved: Saved, path: str | Path) -> None:
-        """Write a checkpoint together, or leave the previous one.
+        """Write a checkpoint together with all machines, or leave the previous one unchanged.
 
         Raises
         ------
@@ -100,9 +101,9 @@ class SiteFiles(OneFile):
         Raises
         ------
         ValueError
-            If the file is no checkpoint, or one of other rows.
+            If the file is not a checkpoint, or is a checkpoint of other rows.
         OSError
-            If it, or a part of it, cannot be read.
+            If the checkpoint, or a part of it, cannot be read.
         """
         saved: Saved = self._spread(lambda: load(path))
         own = self._own(saved, path)
@@ -113,7 +114,7 @@ class SiteFiles(OneFile):
         return dataclasses.replace(saved, arrays=arrays)
 
     def _own(self, saved: Saved, path: str | Path) -> dict[str, np.ndarray] | None:
-        """Return this machine's part, if all machines have the same rows as at its writing."""
+        """Return this machine's part if all machines have the same rows as when it was written."""
         if saved.parts.get("sites") != self.pool.size:
             return None
         found = None
@@ -126,7 +127,7 @@ class SiteFiles(OneFile):
         return pickle.loads(self.pool.spread(pickle.dumps(make()) if self.me == 0 else b""))
 
     def _all(self, write: Callable[[], Any], path: str | Path) -> None:
-        """Call `write` on each machine; raise OSError on all if one could not write."""
+        """Call `write` on each machine; raise OSError on all machines if one could not write."""
         failed = 0
         try:
             write()
@@ -140,7 +141,7 @@ class SiteFiles(OneFile):
             raise OSError(int(found[rank]), sentence, os.fspath(path))
 
     def _require_all(self, path: str | Path) -> None:
-        """Raise OSError on all if a machine has died."""
+        """Raise OSError on all machines if a machine has died."""
         if self.pool.lost:
             sentence = f"rank {self.pool.lost[0]} has died, and with it its part"
             raise OSError(errno.ECONNRESET, sentence, os.fspath(path))
@@ -160,7 +161,7 @@ def identity_of_all(own: LinearProblem, pool: RankPool) -> dict[str, Any]:
     if total[2] and not weighed:
         weight = np.ones(n, own.dtype)
     n_weights = int(total[0]) if total[2] else 0
-    indptr, n_ends, first_end = rows.indptr[:0], 0, 0  # of dense rows
+    indptr, n_ends, first_end = rows.indptr[:0], 0, 0  # for dense rows
     if own.is_sparse:
         first_end = 0 if pool.me == 0 else int(before[0]) + 1
         indptr = rows.indptr[min(pool.me, 1) :] + before[1]
