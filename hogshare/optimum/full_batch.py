@@ -121,7 +121,7 @@ class FullBatchDescent:
 
     @property
     def goes_on(self) -> bool:
-        """Return whether iterations are left and the criterion is not met."""
+        """Whether iterations are left and the criterion is not met."""
         if self.done == self.limit:
             return False
         small = self.checks.criteria.get("gradient", np.inf)
