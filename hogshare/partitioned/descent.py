@@ -213,7 +213,7 @@ class Chain:
 
     @property
     def is_long(self) -> bool:
-        """Return whether a new chain should begin."""
+        """Whether a new chain should begin."""
         return time.monotonic() - self.began > CHAIN_SECONDS
 
 

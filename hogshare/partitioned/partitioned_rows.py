@@ -318,7 +318,7 @@ class PartitionedRows:
 
     @property
     def _passes_are_long(self) -> bool:
-        """Return whether a pass takes longer than a task."""
+        """Whether a pass takes longer than a task."""
         values = sum(fact.nnz for fact in self.facts)
         return values > LONG_VALUES * sum(self.workers_present().values())
 

@@ -73,7 +73,7 @@ class Criterion:
 
     @property
     def is_met(self) -> bool:
-        """Return whether no class is still learning."""
+        """Whether no class is still learning."""
         return not self.active.any()
 
     def after(self, values: np.ndarray) -> Criterion:
@@ -180,7 +180,7 @@ class DescentState:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the criterion is met."""
+        """Whether the criterion is met."""
         return self.criterion.is_met
 
 
