@@ -34,12 +34,12 @@ class Gate:
 
     @property
     def is_free(self) -> bool:
-        """Return whether the barrier lets all workers pass."""
+        """Whether the barrier lets all workers pass."""
         return isinstance(self.barrier, ASP)
 
     @property
     def is_users(self) -> bool:
-        """Return whether it is a user's function, which may depend on more than the table."""
+        """Whether it is a user's function, which may depend on more than the table."""
         return callable(self.barrier)
 
     def passing(self, table: ProgressTable, available: Sequence[int]) -> list[int]:
