@@ -1,14 +1,14 @@
 """One anonymous shared-memory mapping with named arrays.
 
-Ownership. The arena's creator writes its layout once; it never changes afterwards. The modules that
-lay out arrays also define their readers, writers and memory order. The memory has no name, and
-cannot be left behind: the kernel frees it when the last mapping and the last descriptor in any
-process are gone, also after SIGKILL.
+Ownership. The arena's creator writes the layout once; it never changes afterwards. The modules that
+lay out arrays also define their readers, writers and memory order. Freeing: the memory has no name.
+The system frees it when the last mapping and the last descriptor in any process are gone, also
+after SIGKILL.
 
-Inside one process the mapping belongs to its views: every array refers to it (and its descriptor),
-so an array outlives its arena, and a view never points at unmapped memory. The size is sealed: no
-process can truncate the memory under another. Processes of the same user can open each other's
-descriptors through procfs; the user is the boundary of trust.
+In one process the mapping belongs to its views: every array refers to the mapping, which refers to
+its descriptor. So an array outlives its arena, and a view never points at unmapped memory. The size
+is sealed: no process can truncate the memory while another uses it. Processes of the same user can
+open each other's descriptors through procfs, so all processes of the user must be trusted.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from hogshare.system import memory
 PIECE = 1 << 28  # bytes per system call: signals are handled between two, or repeat one
 LARGE = 1 << 20  # bytes from which the kernel copies, not the mapping
 
-# By address. Each read and write is one step of the interpreter and needs no lock, which a fork or
-# a signal's handler might find taken.
+# Live mappings by address. Each read and write is one step of the interpreter. So no lock is
+# needed: a fork or a signal's handler might find a lock taken.
 _live: dict[int, weakref.ref[_Mapping]] = {}
 
 
 class _Mapping(mmap.mmap):
-    """The mapping with its descriptor; lives as long as the last view."""
+    """The mapping with its descriptor; it lives as long as its last view."""
 
     layout: dict[str, Any]
     address: int
@@ -57,13 +57,13 @@ class Arena:
 
     @classmethod
     def create(cls, arrays: Mapping[str, tuple[Any, Any]]) -> Arena:
-        """Make an arena of new arrays, all zeros, as new memory of the kernel is.
+        """Make an arena of new arrays, filled with zeros.
 
-        arrays : dict of str to (shape, dtype); the arrays. Each starts on a multiple of
-            `hogshare.shm.spacing.SPACING`.
+        arrays : dict of str to (shape, dtype); the arrays. Each array starts at a multiple of
+            `hogshare.shm.spacing.SPACING` bytes.
 
-        Raises MemoryError if the machine (or its memory limit) has too little memory. All pages are
-        allocated at once, so that no later access can fail.
+        Raises MemoryError if the machine, or the process's memory limit, has too little memory. All
+        pages are allocated at once, so no later access can fail.
         """
         layout = _lay_out(arrays)
         nbytes = layout["nbytes"]
@@ -85,8 +85,8 @@ class Arena:
     def attach(cls, fd: int, layout: dict[str, Any]) -> Arena:
         """Map an arena that another process made.
 
-        fd : its descriptor, received from that process. It is duplicated: the caller still closes
-            its own.
+        fd : the arena's descriptor, received from that process. It is duplicated: the caller must
+            still close its own.
         layout : the return value of `describe` in that process
         """
         have = os.fstat(fd).st_size
@@ -104,7 +104,7 @@ class Arena:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the arrays, in the order of their places."""
+        """Names of the arrays, in the order of their offsets."""
         return tuple(self._layout["arrays"])
 
     @property
@@ -117,20 +117,21 @@ class Arena:
         return self.view(offset, dtype, shape)
 
     def view(self, offset: int, dtype: Any, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Return an array at any place of the memory, such as one returned by `find_arena`.
+        """Return an array, as a view, at any offset of the memory, such as one from `find_arena`.
 
-        offset : its first byte
+        offset : the offset of the array's first byte
         dtype : the type of its elements
         shape : its shape, in C order
 
         Raises ValueError if the array does not fit into the memory.
         """
         sizes = (shape,) if isinstance(shape, int) else shape
-        # frombuffer exports the mapping's buffer: the mapping cannot be closed under the array
+        # frombuffer exports the mapping's buffer: the mapping cannot be closed while the array
+        # lives
         return np.frombuffer(self._open(), dtype, math.prod(sizes), offset).reshape(sizes)
 
     def fill(self, name: str, values: np.ndarray) -> None:
-        """Copy values of the same shape, and of the same kind of type, into an array.
+        """Copy values into an array of the same shape and the same kind of dtype.
 
         The kernel copies large arrays: through the mapping, the first access to every page traps,
         and the copy takes twice as long.
@@ -153,7 +154,7 @@ class Arena:
             start, left = start + written, left[written:]
 
     def describe(self) -> dict[str, Any]:
-        """Return the layout: plain data to pickle, for `attach`."""
+        """Return the layout for `attach`, as plain data that can be pickled."""
         return self._layout
 
     def fileno(self) -> int:
@@ -168,7 +169,7 @@ class Arena:
         return fd
 
     def close(self) -> None:
-        """Close the descriptor; the memory is freed with its last array."""
+        """Close the descriptor; the memory is freed when its last array is."""
         if self._mapping is not None:
             _live.pop(self._mapping.address, None)
             if self._mapping.file is not None:
@@ -192,7 +193,7 @@ def has_arenas() -> bool:
 
 
 def find_arena(low: int, high: int) -> tuple[Arena, int] | None:
-    """Return the live arena with the addresses low to high, and the offset of `low` in it."""
+    """Return the live arena that contains the addresses low to high, and the offset of `low`."""
     mappings = [reference() for reference in list(_live.values())]
     for mapping in mappings:
         if mapping is None:
@@ -222,19 +223,19 @@ def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
 
 
 def _map(file: Descriptor | None, layout: dict[str, Any]) -> _Mapping:
-    # mmap duplicates the descriptor, but does not give access to the duplicate
+    # mmap duplicates the descriptor, but gives no access to the duplicate
     mapping = _Mapping(-1 if file is None else file.number, layout["nbytes"])
     mapping.layout = layout
     mapping.address = np.frombuffer(mapping, np.uint8).ctypes.data
     if file is not None:
         mapping.file = file
-        address = mapping.address  # no other mapping has it before this one is unmapped
+        address = mapping.address  # no other mapping has this address before this one is unmapped
         _live[address] = weakref.ref(mapping, lambda _: _live.pop(address, None))
     return mapping
 
 
 def _allocate(fd: int, nbytes: int) -> None:
-    """Allocate the file's pages now: with ftruncate, the first access would die of SIGBUS."""
+    """Allocate the file's pages now: after ftruncate, the first access could die of SIGBUS."""
     try:
         for start in range(0, nbytes, PIECE):
             os.posix_fallocate(fd, start, min(PIECE, nbytes - start))
@@ -245,8 +246,8 @@ def _allocate(fd: int, nbytes: int) -> None:
 
 
 def _require_memory(nbytes: int) -> None:
-    # A memfd counts as used memory: if it is larger than the free memory, the kernel kills some
-    # process, and raises no error.
+    # A memfd counts as used memory: if it is larger than the free memory, the system raises no
+    # error, but kills a process.
     available = memory.free(private=False)
     if available is not None and nbytes > available:
         raise MemoryError(_too_much(nbytes, available))

@@ -1,8 +1,9 @@
-"""File descriptors that are closed exactly once: despite signals, cycles, the interpreter's end.
+"""File descriptors that are closed exactly once, despite signals, cycles and the interpreter's end.
 
-A destructor in Python may be interrupted before its first step, and is not called again; a close in
-two steps may be interrupted between them. In this file, forgetting a number and closing it are one
-step of the interpreter, in which no signal is handled, and so is the object's finalizer.
+A destructor in Python may be interrupted before its first step, and is not called again. A close in
+two steps may be interrupted between them. In this file one step of the interpreter both forgets a
+number and closes it. No signal is handled within this step. The object's finalizer is also one
+step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Callable
 
 from hogshare.system.interrupts import DeferredSignals
 
-# By number: they are few, and a new file with a used number replaces the old entry.
+# By descriptor number: the numbers are few, and a new file with a used number replaces the old
+# entry.
 _ends: dict[int, weakref.ref[Descriptor]] = {}
 
 
@@ -37,7 +39,7 @@ class Descriptor:
 
     @property
     def number(self) -> int:
-        """The number; -1 if it is closed."""
+        """The descriptor's number; -1 if it is closed."""
         return self._number if operator.length_hint(self._left) else -1
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
-"""Mailboxes in Python: the arrays of a run's edges, one edge's two ends, transports.
+"""Mailboxes in Python: the arrays of a run's edges, the two ends of an edge, and transports.
 
     writer: post -> POSTED -> transport -> ARRIVED -> poll, take: reader
               ^                                          |
               +------------------ TAKEN <----------------+
 
-`hogshare.kernels.mail.edge_slots` defines the counters, their writers and their memory order; every
-operation in this file on more than one word goes through its kernels. An edge has one writer, which
-calls `Edge.post`, and one reader, which calls `Edge.take`. Freeing: the owner of the arrays; a
-`Message` is a view of its slot, and valid until it is taken.
+`hogshare.kernels.mail.edge_slots` defines the counters, their writers and their memory order. Every
+operation in this file on more than one word calls a kernel of that module. An edge has one writer,
+which calls `Edge.post`, and one reader, which calls `Edge.take`. Freeing: the owner of the arrays.
+A `Message` is a view of its slot, and is valid until it is taken.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hogshare.shm.spacing import PAIR
 HEADER_BYTES = 32  # as traffic counts a message: number, version or round, count, block
 PLACE_BYTES = 4  # for a value that is sent with its place
 NO_PLACES = np.empty(0, np.int64)
-PREFIX = "mail_"  # of the names of a mailbox's arrays in a run
+PREFIX = "mail_"  # prefix of the names of a mailbox's arrays in a run
 
 
 def places_pay(count: int, n: int, value_bytes: int) -> bool:
-    """Whether `count` of n values with their places are shorter than all n without."""
+    """Whether a message of `count` values with places is shorter than all n values without."""
     return count * (value_bytes + PLACE_BYTES) < n * value_bytes
 
 
@@ -39,20 +39,20 @@ def mail_bytes(count: int, dense: int, value_bytes: int) -> int:
     """Return the bytes of a message.
 
     count : number of values with a place
-    dense : number of values without one
+    dense : number of values without a place
     """
     return (count + dense) * value_bytes + count * PLACE_BYTES + HEADER_BYTES
 
 
 class Message(NamedTuple):
-    """A message as its reader gets it: read-only views of the slot, valid until it is taken.
+    """A message as its reader gets it: read-only views of the slot, valid until `take`.
 
     Attributes
     ----------
     number : int
         Number among its edge's messages, from 1, without gaps.
     round : int
-        The writer's number.
+        The number that the writer has passed to `Edge.post`.
     values : float64 array of shape (n,)
     places : int64 array of shape (n,), or None
         Places of the values; None: the values are the whole vector, in order.
@@ -66,25 +66,26 @@ class Message(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the rounds before and after the values agree; otherwise the message is torn."""
+        """Whether the rounds before and after the values agree; if not, the message is torn."""
         return self.round == self.footer
 
 
 class Transport(Protocol):
-    """Brings messages from their writers to their readers.
+    """The protocol of transports, which move messages from writers to readers.
 
-    Writers and readers need only this protocol, so a transport over a wire, or on a virtual clock,
-    is one class:
+    Writers and readers need only this protocol. So a transport over a wire, or on a virtual clock,
+    is one class. Its contract:
 
     - An edge's writer calls `send`, in its thread, when it has written the next slot. `send` calls
       `hogshare.kernels.mail.edge_slots.send_next`, and must not wait for the reader.
     - Later, or at once, the transport delivers each message once, in the order of its edge's sends.
-      It copies values, places and head to the same slot of the reader's own `Mailbox` (nothing to
-      do if both share one), the number of the head last. `deliver_next` on the reader's mailbox
-      does that last store, and moves ARRIVED. It must not write to a slot that the reader has not
-      taken: the order of an edge's messages ensures this, as the writer never writes so far ahead.
-    - If the two have a mailbox each, TAKEN must come back: the writer's is set to the reader's. It
-      may be late, but never ahead (`take` with its number).
+      It copies values, places and head to the same slot of the reader's own `Mailbox`, the head's
+      number last. If writer and reader share a mailbox, there is nothing to copy. `deliver_next` on
+      the reader's mailbox stores this number, and increases ARRIVED. The transport must not write
+      to a slot that the reader has not taken. The order of an edge's messages ensures this, because
+      the writer never writes so far ahead.
+    - If writer and reader each have a mailbox, TAKEN must come back: the transport sets the
+      writer's TAKEN to the reader's (`take` with its number). It may be late, but never ahead.
     - Edges do not wait for each other.
 
     `tests/test_mailbox.py` runs the contract against every implementation.
@@ -103,13 +104,14 @@ class RegisterTransport(Transport, Protocol):
     ) -> None:
         """Overwrite the reader's register (`hogshare.kernels.mail.register`) with a message.
 
-        The arrays belong to the caller again after the call. Empty places: the whole vector.
+        After the call the arrays belong to the caller again. If `places` is empty, `values` is the
+        whole vector.
         """
         ...
 
 
 class AtOnce:
-    """The transport in one memory: a sent message has arrived."""
+    """The transport in one memory: a sent message arrives at once."""
 
     def send(self, box: Mailbox, edge: int) -> None:
         """Send and deliver the message."""
@@ -134,7 +136,7 @@ def shapes(
 
     queue : number of messages of an edge that may be under way, at least 1
     n_places : largest number of values with a place in a message
-    n_dense : largest number of values without one
+    n_dense : largest number of values without a place in a message
     """
     slots, step = (n_edges, queue), PAIR // 8
     places = -(-n_places // step) * step
@@ -153,7 +155,7 @@ def mailbox_of(arrays: Mapping[str, np.ndarray]) -> Mailbox:
 
 
 class Edge:
-    """One edge's two ends.
+    """The two ends of an edge: its writer posts, and its reader polls and takes.
 
     index : number of the edge in the mailbox
     """
@@ -172,7 +174,8 @@ class Edge:
         """Send a message; return False, without any effect, if no slot is free.
 
         values : array of shape (n,)
-        places : int array of shape (n,), or None; places of the values; None: the whole vector
+        places : int array of shape (n,), or None; places of the values; None: `values` is the
+            whole vector
         round : a number for the reader
         """
         slot, n = edge_slots.find_slot(self._box, self._index), len(values)
@@ -195,7 +198,7 @@ class Edge:
         self._transport.send(self._box, self._index)
 
     def poll(self) -> Message | None:
-        """Return the oldest arrived message that has not been taken, if there is one."""
+        """Return the oldest arrived message that has not been taken; None: there is none."""
         slot = edge_slots.find_mail(self._box, self._index)
         if slot == NO_SLOT or self._left_ns(slot):
             return None
@@ -275,15 +278,15 @@ class RegisterEdge(Edge):
         self._registers = transport
 
     def show(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> None:
-        """Overwrite the last message, taken or not, as the edge is a register."""
+        """Overwrite the last message, taken or not."""
         where = NO_PLACES if places is None else places
         self._registers.show(self._box, self._index, round, where, values)
 
     def see(self, seen: int) -> tuple[int, Message | None]:
         """Return a copy of a register's message, if its round is after `seen`.
 
-        The message follows ``register.NOTHING``, ``register.WHOLE`` or ``register.TORN``, and is
-        None unless it is whole.
+        Returns ``register.NOTHING``, ``register.WHOLE`` or ``register.TORN``, and the message,
+        which is None unless it is whole.
         """
         places = np.empty(self._places.shape[1], np.int64)
         values = np.empty(self._values.shape[1] - self._places.shape[1], np.float64)

@@ -1,7 +1,7 @@
-"""Rows in shared memory from the start, of which a crew of processes needs no copy.
+"""Rows that are in shared memory from the start: a crew of processes needs no copy of them.
 
 Ownership. `share` writes the rows once, before any other thread or process can see them; afterwards
-all read. The arrays refer to their arena, which is freed with the last of them.
+they are only read. The arrays refer to their arena, which is freed with its last array.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def share(X: Any) -> Any:
     Parameters
     ----------
     X : ndarray or CSR matrix or CSR array
-        The rows (or the targets). An array that is shared already is returned itself.
+        The rows (or the targets). An array that is already shared is returned unchanged.
 
     Returns
     -------
     ndarray or CSR of the same class
         Equal to `X`, in C order, with all buffers in one arena. It is used like any other array,
-        and its memory is freed like any other's.
+        and its memory is freed with its last reference.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def share(X: Any) -> Any:
     if shared is None:
         return X
     result = type(X)(X.shape, dtype=X.dtype)
-    # set, not passed to the constructor, which might copy the indices to another integer type
+    # set these arrays: the constructor might copy the indices to another integer type
     result.data, result.indices, result.indptr = shared["data"], shared["indices"], shared["indptr"]
     return result
 
@@ -99,7 +99,7 @@ def _csr_parts(X: Any) -> dict[str, np.ndarray] | None:
 
 
 def _shared_buffers(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-    """Return copies of the arrays in one arena; None if all are in one already."""
+    """Return copies of the arrays in one arena; None if one arena already contains them."""
     places = [find(part) for part in parts.values() if part.size]
     arenas = {id(place[0]) if place else None for place in places}
     in_order = all(part.flags.c_contiguous for part in parts.values())

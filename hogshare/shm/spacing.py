@@ -4,9 +4,9 @@
 # vectors that are passed on.
 PAIR = 128
 
-# For vectors that are read repeatedly, row by row: processors also fetch the lines after them, up
-# to 20 lines ahead on Intel's and within a page, so a neighbour's lines move between cores although
-# only one accesses them. With 128 bytes two threads took 4.3 ms for an epoch of ijcnn1 (22
-# features), and one takes 3.1; with 512 bytes or more two took 1.7. On 123 features 2,048 bytes are
-# 7 % faster than 1,024 (docs/tried/2026-11/speed.md).
+# For vectors that are read repeatedly, row by row. Processors also fetch the lines after them, up
+# to 20 lines ahead on Intel's processors and within a page. So a neighbor's lines move between
+# cores although only one core accesses them. For an epoch of ijcnn1 (22 features), two threads took
+# 4.3 ms with 128 bytes, and 1.7 ms with 512 bytes or more; one thread takes 3.1 ms. On 123
+# features, 2,048 bytes are 7 % faster than 1,024 bytes (docs/tried/2026-11/speed.md).
 SPACING = 2048

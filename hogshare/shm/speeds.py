@@ -2,9 +2,10 @@
 
     quanta : int64 [n_workers + 1, RING_SIZE, N_QUANTUM]
 
-Row `me` is worker `me`'s ring of its last quanta. The row after the last worker belongs to the
-master, which adds up in its first entry. Writers: each one's driving thread, in Python, once per
-quantum. Readers: the report, when all have left. Freeing: the session's owner.
+Row `me` is the ring of worker `me`'s last quanta. The row after the last worker belongs to the
+master, which adds all of its work to the first entry. Writers: the thread that drives the worker or
+the master, in Python, once per quantum. Readers: the report, when all workers have left. Freeing:
+the session's owner.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ import numpy as np
 from hogshare.kernels import layout
 
 RING_SIZE = 256  # quanta of each worker; one takes milliseconds
-SHORTEST_NS = 200_000  # of an entry: a small fit has no time for shorter ones
+SHORTEST_NS = 200_000  # least time of an entry: a small fit has no time for shorter entries
 BLOCKS, ROWS, PUSHES, NANOSECONDS = range(4)
 N_QUANTUM = 4
-MESSAGES = BLOCKS  # of the master's entry
+MESSAGES = BLOCKS  # field of the master's entry
 
 
 class QuantumTimes:
-    """One worker's ring.
+    """One worker's ring of its last quanta.
 
-    A quantum with a counted block and visited rows is an entry if it was long enough; otherwise it
-    is merged with the next. If a block is visited in one quantum and counted in another (behind
-    BSP, or with stragglers), both are one entry, with all quanta between them.
+    A quantum with a counted block and visited rows becomes an entry if it was long enough.
+    Otherwise it is merged with the next quantum. If a block is visited in one quantum and counted
+    in another (behind BSP, or with stragglers), both quanta and all quanta between them become one
+    entry.
 
     ring : ndarray of shape (RING_SIZE, N_QUANTUM), int64; the worker's own row
     table : ndarray of shape (layout.N_TABLE,), int64; the worker's row of the progress table
@@ -40,8 +42,8 @@ class QuantumTimes:
         self._busy = table.item(layout.T_BUSY)
 
     def note(self) -> None:
-        """Write an entry if blocks and rows have been added since the last; call per quantum."""
-        item = self._table.item  # a third of the time of an index
+        """Write an entry if blocks and rows were added since the last; call once per quantum."""
+        item = self._table.item  # takes a third of the time of an index
         busy = item(layout.T_BUSY)
         if busy - self._busy < SHORTEST_NS:
             return
@@ -62,10 +64,11 @@ class QuantumTimes:
 def recorded(quanta: np.ndarray) -> np.ndarray:
     """Return the entries of all workers, for a report.
 
-    An int64 array of shape (n_workers, most entries of any, N_QUANTUM) of blocks, rows, pushes,
-    nanoseconds; zeros if a worker has fewer entries.
+    An int64 array of shape (n_workers, largest number of entries, N_QUANTUM) with blocks, rows,
+    pushes and nanoseconds. The rows of a worker with fewer entries are filled with zeros.
     """
-    # one by one: a small fit has few entries, and reading the others would allocate their pages
+    # entry by entry: a small fit has few entries, and reading unused ones would allocate their
+    # pages
     used, item = 0, quanta.item
     for worker in range(len(quanta) - 1):
         while used < quanta.shape[1] and item(worker, used, ROWS):

@@ -1,9 +1,9 @@
 """The progress table for users and reports: one entry per worker, by name.
 
-Writers: each worker writes its own row (see `hogshare.kernels.layout`). Readers: a barrier of the
-user's, in any worker; reports, afterwards. A column is copied entry by entry while workers write,
-so two columns, or two entries of one, may be of different moments. The table is a view of the run's
-memory, and needs no freeing.
+Writers: each worker writes its own row (see `hogshare.kernels.layout`). Readers: the user's
+barrier, in any worker, and reports, after the run. A column is copied entry by entry while workers
+write. So two columns, or two entries of a column, may be from different moments. The table is a
+view of the run's memory, and needs no freeing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ProgressTable:
 
     @property
     def clock(self) -> np.ndarray:
-        """Blocks completed as barriers count them: a late worker joins at the others' least."""
+        """Blocks completed, as barriers count them; a late worker joins at the least clock."""
         return self._column(layout.T_CLOCK)
 
     @property
@@ -67,13 +67,13 @@ class ProgressTable:
 
     @property
     def state(self) -> np.ndarray:
-        """Names: "starting", "running", "waiting", "done", "dead", "resting"."""
+        """State names: "starting", "running", "waiting", "done", "dead", "resting"."""
         return np.array(layout.STATES)[self._array[:, layout.T_STATE]]
 
     @property
     def in_run(self) -> np.ndarray:
-        """Whether the worker has joined and not left; barriers ignore the others."""
-        # one copy: between two reads, a worker that goes from waiting to work would be missed
+        """Whether the worker has joined and not left; barriers ignore all other workers."""
+        # one copy: two reads would miss a worker that changes from waiting to working between them
         state = self._array[:, layout.T_STATE].copy()
         active, waiting = IN_RUN  # two comparisons: np.isin takes ten times as long
         return (state == active) | (state == waiting)
@@ -93,12 +93,12 @@ class ProgressTable:
 
     @property
     def version(self) -> np.ndarray:
-        """Pushes of all workers in the vector pulled last; with a master, that one's version."""
+        """Number of all workers' pushes in the vector pulled last; with a master, its version."""
         return self._column(layout.T_VERSION)
 
     @property
     def staleness(self) -> np.ndarray:
-        """Pushes of others between the last pull and push of the worker."""
+        """Number of other workers' pushes between the worker's last pull and its last push."""
         return self._column(layout.T_STALENESS)
 
     @property

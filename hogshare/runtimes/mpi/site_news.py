@@ -1,26 +1,26 @@
 """News of workers with homes, which sites send each other while the workers work.
 
-    a message: epoch_barriers so far | words of the local workers (`clocks`) | rows of the plane's
-    arrays that others read at any moment
+    a message: number of epoch barriers so far | words of the local workers (`clocks`) |
+    rows of the plane's arrays that other sites read at any moment
 
-Each site sends its message to all others when its content has changed: at once if a worker has left
-the run or come back, or if a worker may be waiting for it; otherwise `PACE_SECONDS` after the
-previous one. Only the latest message counts.
+Each site sends its message to all other sites when the content has changed. It does so at once if a
+worker has left the run or come back, or if a worker may be waiting for the news; otherwise
+`PACE_SECONDS` after the previous message. Only the latest message counts.
 
 News of a worker follow its mail: this thread reads the words, then posts all pending mail, and then
-the words, and the channel preserves that order. A worker that passes a barrier by a clock thus
-finds the mail of the blocks that the clock counts, and a worker that sees a sender leave the run
-has all of its mail.
+posts the words. The channel preserves this order. So a worker that passes a barrier because of a
+clock finds the mail of the blocks that this clock counts, and a worker that sees a sender leave the
+run has all of the sender's mail.
 
     worker: post, then the clock, or a pause       this thread: words, then mail, then the message
 
-A message from before an epoch barrier may arrive after it, when the workers that it calls paused
-work again: its number of epoch barriers is below the reader's, and it is dropped. A message of a
-site that has left the barrier first has a larger number, and is deferred: its clocks count from the
-common clock after the barrier.
+A message from before an epoch barrier may arrive after it. The message says that workers are
+paused, but they work again. Its number of epoch barriers is smaller than the reader's number, so it
+is dropped. A message of a site that has left the barrier earlier has a larger number, and is
+deferred: its clocks count from the common clock after the barrier.
 
-Writers: the site's thread that communicates with the others writes the rows of their workers in the
-table, and these workers' rows of the plane's arrays. Local workers read them.
+Writers: the site's thread that communicates with other sites writes the rows of their workers in
+the table, and these workers' rows of the plane's arrays. Readers: local workers.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from hogshare.runtimes.mpi.mail import FIRST_KIND_OF_RUN, MailTransport
 PROGRESS = FIRST_KIND_OF_RUN
 PACE_SECONDS = 0.01
 
-# an array of a plane, and the rows of it that each site's workers write
+# an array of a plane, and for each site the rows that its workers write
 Owned = tuple[np.ndarray, list[np.ndarray]]
 
 
 class SiteNews:
-    """A site's news for the others, and theirs.
+    """A site's news for other sites, and the news of other sites.
 
-    seen : the plane's arrays that others read at any moment
+    seen : the plane's arrays that other sites read at any moment
     mail : the transport of the plane's messages
     """
 
@@ -54,15 +54,15 @@ class SiteNews:
         self, channel: Channel, clocks: Clocks, seen: Sequence[Owned], mail: MailTransport
     ) -> None:
         self.channel, self.clocks, self.mail, self._seen = channel, clocks, mail, seen
-        self.epoch_barriers, self.is_over = 0, False  # whether local workers begin no other epoch
-        self._early: dict[int, np.ndarray] = {}  # messages of sites that left a barrier first
+        self.epoch_barriers, self.is_over = 0, False  # whether local workers begin no further epoch
+        self._early: dict[int, np.ndarray] = {}  # messages of sites that left a barrier earlier
         self._sent, self._due = np.zeros(0), 0.0
         # whether a worker may wait for the news in a message
         self._is_waited_for = clocks.are_waited_for or (mail.are_registers and bool(seen))
         channel.on(PROGRESS, self._take_in)
 
     def poll(self) -> bool:
-        """Send pending mail, and then the news; return whether there were any."""
+        """Send pending mail, and then the news; return whether anything was sent."""
         for site in [k for k, early in self._early.items() if not self._is_early(early)]:
             self._note(site, self._early.pop(site))
         message = self._message()
@@ -72,7 +72,7 @@ class SiteNews:
         ):
             return moved
         if self._is_waited_for and not self.mail.has_sent_all:
-            return moved  # unsent registers are sent before the news
+            return moved  # registers must be sent before the news
         for site in self.channel.others:
             self.channel.post(site, PROGRESS, [message], "progress")
         self._sent, self._due = message, now + PACE_SECONDS
@@ -85,7 +85,7 @@ class SiteNews:
     def meet(self, are_over: np.ndarray) -> None:
         """Note an epoch barrier of all sites, after which some sites continue.
 
-        are_over : bools by site, whether a site has ended
+        are_over : array of bool by site; True if the site has ended
         """
         self.epoch_barriers += 1
         for site in self.channel.others:
@@ -110,7 +110,7 @@ class SiteNews:
     def _take_in(self, site: int, content: np.ndarray) -> None:
         message = content.view(float)
         if self._is_early(message):
-            self._early[site] = message  # replaces an earlier one: the last one counts
+            self._early[site] = message  # replaces an earlier message: only the last counts
         elif message[0] >= self.epoch_barriers:
             self._note(site, message)
 

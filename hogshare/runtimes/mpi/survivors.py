@@ -7,17 +7,17 @@ The first surviving rank collects the parts of an exchange, and lists the ranks 
 
     own part -> first;  survivors' parts -> first -> (ranks that took part, all parts) -> all
 
-A rank that dies between two messages has thus taken part for all ranks, or for none. When the first
-rank dies, every rank reports its part and its last result to the next one. Ranks with a result are
-at most one ahead of the others, because a result needs the parts of all survivors. The next first
-rank therefore finds the result if any survivor has it, and makes a new one only if none has.
+So if a rank dies between two messages, it has taken part for all ranks, or for none. When the first
+surviving rank dies, every rank reports its part and its last result to the next first rank. A rank
+is at most one result ahead of the others, because a result needs the parts of all survivors. So the
+next first rank finds the result if any survivor has it, and makes a new result only if none has.
 
-    first dies -> (results so far, own part, last result) -> next: forwards it, or makes a new one
+    first dies -> (results so far, own part, last result) -> next first: forwards or makes a result
 
 A rank reads no letter of a rank that it knows to be dead: a result that arrives later might differ
-from the new one.
+from the new result. (A letter is a message of `hogshare.runtimes.mpi.talk`.)
 
-Writer: each rank's thread that communicates with the others. Order: of the letters in a call.
+Writer: each rank's thread that communicates with other ranks. Order: the order of a call's letters.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from hogshare.runtimes.mpi.channel import Wait
 from hogshare.runtimes.mpi.rank_pool import RankPool
 from hogshare.system.callers import warn
 
-TOGETHER = "together"  # the kind of these letters
+TOGETHER = "together"  # the kind of this file's letters
 
 
 class RankDied(RuntimeWarning):
-    """A rank of MPI has died; the others continue without it."""
+    """A rank of MPI has died; the other ranks continue without it."""
 
 
 def require(is_shared: bool) -> None:
@@ -78,7 +78,7 @@ class GatheredParts(NamedTuple):
     """The result of an exchange.
 
     number : the exchange's number, from 1
-    parts : by rank, in order
+    parts : each rank's part, by rank, in the order of ranks
     """
 
     number: int
@@ -86,11 +86,11 @@ class GatheredParts(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """A rank's contribution, for the first rank.
+    """A rank's contribution to an exchange, for the first rank.
 
-    results : the number of results that it has
-    part : its part of the next result, in a tuple; None: it has not reached that exchange
-    last : the last result; None: the first rank has it too
+    results : the number of results that the rank has
+    part : the rank's part of the next result, in a tuple; None: it has not reached that exchange
+    last : the rank's last result; None: the first rank has it, too
     """
 
     results: int
@@ -101,7 +101,7 @@ class Contribution(NamedTuple):
 class Survivors(RankPool):
     """The ranks of a call that have not died, on one of them.
 
-    is_over : whether the run is over, and no result is lost with a rank
+    is_over : whether the run is over; no result can then be lost with a rank
     """
 
     def __init__(self, call: Call, comm: Any) -> None:
@@ -117,21 +117,21 @@ class Survivors(RankPool):
         self._first = 0
 
     def begin(self) -> None:
-        """Continue without ranks that die from now on; it first waits for all ranks."""
+        """Continue without ranks that die from now on, after waiting for all ranks (collective)."""
         self.gathered(np.zeros(0))
         self.call.may_lose = True
 
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the arrays of all survivors, in order."""
+        """Return all survivors' arrays, in the order of ranks; all survivors must call it."""
         return np.stack([*self.together(np.ascontiguousarray(numbers, np.float64)).values()])
 
     def spread(self, content: bytes) -> bytes:
-        """Return the first survivor's content on each rank."""
+        """Return the first survivor's content on each rank; all survivors must call it."""
         found: bytes = self.of_first(lambda: content)
         return found
 
     def of_first(self, make: Callable[[], Any], wait: Wait | None = None) -> Any:
-        """Return the first survivor's result on each rank."""
+        """Return the first survivor's result on each rank; all survivors must call it."""
         while True:
             is_first = self.me == self._first
             found = self.together((make(),) if is_first else None, wait)

@@ -1,14 +1,14 @@
-"""Messages between ranks: posted, and polled for; no rank ever waits within MPI.
+"""Messages between ranks, which are posted and polled for: no rank ever waits within MPI.
 
-A blocked receive, a barrier and any other wait within MPI take a core from workers. All messages
-are therefore sent by `Isend` and polled for, and a waiting rank sleeps between polls: an idle rank
+Any wait within MPI, such as a blocked receive or a barrier, takes a core from workers. So all
+messages are sent by `Isend` and polled for, and a waiting rank sleeps between polls: an idle rank
 takes a twentieth of a core.
 
-A message is one array of bytes, a pickled `Letter`. Messages from one rank to another stay in
-order. They have a communicator of their own, separate from the user's.
+A message is one array of bytes, a pickled `Letter`. Messages from one rank to another arrive in
+posting order. They have a communicator of their own, separate from the user's communicator.
 
-Writer: the calling thread, one at a time, writes all data of this file. A buffer under way lives
-until MPI has sent it. Nothing needs to be freed; MPI ends with the process.
+Writer: the calling thread, one at a time, writes all data of this file. Freeing: a buffer under way
+lives until MPI has sent it; MPI ends with the process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SPIN_SECONDS = 30e-6  # most answers take a few microseconds
 SHORTEST_SLEEP = 50e-6
 LONGEST_SLEEP = 0.0005
 SHARE_SLEPT = 0.125  # the next sleep, as a share of the time waited so far
-PATIENT_SECONDS = 1.0  # of waiting, after which sleeps are longer
+PATIENT_SECONDS = 1.0  # seconds of waiting, after which sleeps are longer
 PATIENT_SLEEP = 0.002
 
 GOODBYE, FAILED = "goodbye", "failed"  # kinds that every rank accepts at any time
@@ -50,11 +50,11 @@ class Letter(NamedTuple):
 
 
 class Talk:
-    """A rank's messages to and from the others of a communicator.
+    """A rank's messages to and from the other ranks of a communicator.
 
-    comm : a copy of the user's communicator, for these messages alone
-    gone : ranks that have ended, and how
-    dead : those of them that were killed, if MPI detects deaths
+    comm : a copy of the user's communicator, only for these messages
+    gone : ranks that have ended, and how each has ended
+    dead : the ended ranks that were killed, if MPI detects deaths
     """
 
     def __init__(self, comm: Any) -> None:
@@ -71,7 +71,7 @@ class Talk:
 
     @property
     def others(self) -> list[int]:
-        """All ranks but this one."""
+        """All ranks except this rank."""
         return [rank for rank in range(self.size) if rank != self.rank]
 
     def post(self, to: int, letter: Letter) -> None:
@@ -81,7 +81,7 @@ class Talk:
         content = np.frombuffer(_pickled(tuple(letter)), np.uint8)
         try:
             request = self.comm.Isend([content, self._library.BYTE], dest=to)
-        except Exception as error:  # it has died since the last poll
+        except Exception as error:  # the rank has died since the last poll
             if not (self._may_lose and door.is_death(error)):
                 raise
             return
@@ -103,19 +103,19 @@ class Talk:
         self.dead |= set(door.died(self.comm))
         for rank in self.dead:
             self.gone.setdefault(rank, door.DIED)
-            self._coming.pop(rank, None)  # also messages received since
+            self._coming.pop(rank, None)  # also messages received since its death
         self._under_way = [one for one in self._under_way if one[2] not in self.dead]
 
     def _poll(self) -> None:
         self._under_way = [one for one in self._under_way if not one[0].Test()]
         any_rank, status = self._library.ANY_SOURCE, self._status
-        # a matched probe: its receive cannot take another message
+        # a matched probe: the receive after it cannot take another message
         while (message := self.comm.Improbe(any_rank, self._library.ANY_TAG, status)) is not None:
             content = np.empty(status.Get_count(self._library.BYTE), np.uint8)
             request = message.Irecv([content, self._library.BYTE])
             self._coming[status.Get_source()].append((request, content))
         for source, queue in self._coming.items():
-            while queue and queue[0][0].Test():  # in the order in which they were sent
+            while queue and queue[0][0].Test():  # in the order of sending
                 _, content = queue.popleft()
                 letter = Letter(*pickle.loads(content.data))
                 if letter.kind == GOODBYE:
@@ -124,14 +124,14 @@ class Talk:
                     self._letters[source].append(letter)
 
     def letters(self, source: int) -> deque[Letter]:
-        """Return a rank's received letters that are not taken yet; take them from the left."""
+        """Return the queue of a rank's received letters, which the caller takes from the left."""
         return self._letters[source]
 
     def wait_for(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
         """Poll until `ready` returns a value, and sleep between polls; None: not in time.
 
-        ready : returns the value to return, or None to wait
-        seconds : None: no limit
+        ready : returns a value, which ends the wait, or None to wait on
+        seconds : largest waiting time; None: no limit
         """
         began = time.perf_counter()
         while True:
@@ -151,7 +151,7 @@ class Talk:
 
 
 def _pickled(content: Any) -> bytes:
-    """Pickle content; functions and classes that are local to a function include their code."""
+    """Pickle content; functions and classes that are local to a function are sent with code."""
     try:
         return pickle.dumps(content, 5)
     except (pickle.PicklingError, AttributeError, TypeError):

@@ -1,14 +1,14 @@
-"""Sites with a vector each: each sends its changes to all others, and epochs end for all together.
+"""Sites with a vector each: a site sends its changes to all others; epochs end for all together.
 
     while they work     offers, from each site to each (`site`)
     at an epoch's end   offers -> words (epochs, stop flags, sums) -> one vector's bits -> callers
                         -> one decision, which each site computes by itself
 
-A site that has stopped in the middle of an epoch announces it, and joins the same epoch barriers as
-the paused sites, until all have ended.
+An offer is a message with a site's changes. A site that has stopped in the middle of an epoch
+announces this, and joins the same epoch barriers as the paused sites, until all sites have ended.
 
-Writer: each rank's thread that communicates with the others, as `hogshare.runtimes.mpi.site`
-describes. `close` frees the memory.
+Writer: each rank's thread that communicates with other ranks, as `hogshare.runtimes.mpi.site`
+describes. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hogshare.runtimes.mpi.rank_pool import RankPool
 from hogshare.runtimes.mpi.site import TAKEN, Site
 from hogshare.runtimes.mpi.site_pace import SitePace
 
-SNAPSHOTS = tuple(snapshots(0, 0, 0, "float64", False))  # names of their arrays
+SNAPSHOTS = tuple(snapshots(0, 0, 0, "float64", False))  # names of the arrays of snapshots
 STOP_NOW = TAKEN + 1  # the kind of message of a site that stops in the middle of an epoch
 
 
@@ -39,15 +39,15 @@ class VectorLevel(Level):
     """The level of sites with a vector each.
 
     If a site, or the rule, evaluates the model between epochs, an epoch barrier has two more steps:
-    all get rank 0's bits, because each has added the offers in another order, and all get the
-    callers' decisions.
+    (1) all sites get rank 0's bits, because each site has added the offers in another order; (2)
+    all sites get the callers' decisions.
 
     pool : one rank for each site
-    n_rows : rows that all sites train on
+    n_rows : number of rows that all sites train on
     network : emulated links between sites
 
-    shares_trace : whether snapshots exist, which are rank 0's: of the vector as rank 0 knows it,
-        within an epoch when its workers have done that share of their rows
+    shares_trace : whether snapshots exist; all sites have rank 0's snapshots of rank 0's vector. A
+        snapshot within an epoch is taken when rank 0's workers have done that share of their rows
     is_evaluated : whether any site evaluates the model between two epochs
     """
 
@@ -56,7 +56,7 @@ class VectorLevel(Level):
     ) -> None:
         super().__init__(pool, session, n_rows)
         self.is_evaluated = self.has_criterion or session.rule.schedule == step_schedules.ADAPTIVE
-        # sites may disagree on the coefficients that are claimed to be zero, until a barrier
+        # until a barrier, sites may disagree on which coefficients are claimed to be zero
         self.is_evaluated |= session.rule.l1_ratio > 0.0
         flat, start = Flat.of(session), Flat.of(session).start(session)
         single = session.vector.w.dtype == np.float32 and not flat.average
@@ -80,7 +80,7 @@ class VectorLevel(Level):
         self.site.prepare()
 
     def begin(self, is_heard: bool) -> None:
-        """Agree on the objective's curvature, and begin at one vector."""
+        """Agree on the objective's curvature, and begin with the same vector on all sites."""
         arrays, site = self.session.arrays, self.site
         curved = [arrays[name] for name in ("curvature", "rarity")]
         own = [float(self.is_evaluated or is_heard), float(site.has_own)]
@@ -93,10 +93,10 @@ class VectorLevel(Level):
         curved[1][:] = found[2 + len(curved[0]) :]
         if found[1]:
             site.offer(is_whole=True)
-            self.channel.gathered(np.zeros(0))  # after it all offers have come
+            self.channel.gathered(np.zeros(0))  # after this call all offers have come
             site.take_in()
             site.adopt()
-        # after deaths any rank may become the first
+        # after deaths, any rank may become the first rank
         is_first = self.pool.me == 0 or self.pool.living is not None
         if is_first and self.session.plan.record_every < self.session.plan.n_blocks:
             self.session.whole = self.site.known
@@ -105,7 +105,7 @@ class VectorLevel(Level):
     def end(self) -> None:
         """End the run on all sites, with one model."""
         stop = self.session.word(layout.STOP)
-        if stop not in ORDINARY:  # the others must stop now
+        if stop not in ORDINARY:  # the other sites must stop now
             for to in self.channel.others:
                 self.channel.post(to, STOP_NOW, [np.array([stop])])
         super().end()
@@ -126,7 +126,7 @@ class VectorLevel(Level):
         self.site.offer()
 
     def bring(self, clock: int) -> Model:
-        """Return the common model, with the same bits on all if it is evaluated; see `Level`."""
+        """Return the common model, with the same bits on all sites if evaluated; see `Level`."""
         self.site.take_in()
         self.session.local_table[:, layout.T_CLOCK] = clock  # all workers continue from it
         if self.is_evaluated or self.are_over.any():
@@ -142,7 +142,7 @@ class VectorLevel(Level):
         self.site.put_known()
 
     def bury(self, site: int) -> None:
-        """Continue without a dead site, with shares of the remaining rows; see `Level`."""
+        """Continue without a dead site, and recompute shares of the rows; see `Level`."""
         rows, me = self.pool.training, self.pool.me
         self.site.bury(site, float(rows[me] / rows[[me, *self.channel.others]].sum()))
 
@@ -157,7 +157,7 @@ class VectorLevel(Level):
             self.session.stop(int(content.view(np.int64)[0]))
 
     def _share_trace(self) -> None:
-        """Copy the snapshots of rank 0 to all sites: others count blocks of their own."""
+        """Copy rank 0's snapshots to all sites, because other sites count their own blocks."""
         arrays: Any = self.session.arrays
         self.session.whole = None
         own = pickle.dumps([arrays[name] for name in SNAPSHOTS])

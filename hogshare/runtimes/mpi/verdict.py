@@ -1,8 +1,9 @@
-"""The verdict on an epoch of all machines: one criterion, step sizes and a stop flag for all.
+"""The verdict on an epoch of all machines: the same criterion, step sizes and stop flag for all.
 
-It is computed from the sums of all machines, with the same code as in a run on one machine.
+Each machine computes it from the sums over all machines, with the same code as in a run on one
+machine.
 
-Writer: each rank's thread that communicates with the others.
+Writer: each rank's thread that communicates with other ranks.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from hogshare.system.interrupts import errstate
 class Verdict:
     """The verdict after each epoch.
 
-    session : a machine's session, for the common rule, and the initial columns
-    plan : with the run's criterion, which single machines do not apply
-    n_rows : rows that all machines train on
+    session : a machine's session, for the common rule and the initial columns
+    plan : the plan with the run's criterion, which machines do not apply by themselves
+    n_rows : number of rows that all machines train on
     columns : float64[N_COLUMN_FIELDS, n_columns]; as in `layout`
     loss : the mean loss of the last epoch
-    epochs : the number of judged epochs, with those before a resumed run
-    score : float64[n_columns], of the common model on the held-out rows of all machines
+    epochs : the number of judged epochs, including epochs before a resumed run
+    score : float64[n_columns], scores of the common model on the held-out rows of all machines
     """
 
     def __init__(self, session: Session, plan: EpochPlan, n_rows: int) -> None:
@@ -54,7 +55,7 @@ class Verdict:
     def of(self, n_epochs: int, sums: np.ndarray, w: np.ndarray, is_finite: bool) -> int:
         """Return the stop flag after `n_epochs` epochs; RUNNING: the run continues.
 
-        sums : float64[3 * n_columns], of all machines, of the last epoch
+        sums : float64[3 * n_columns], the last epoch's sums over all machines
         w : float64[n_features * n_columns], the common vector
         """
         self.epochs, n = n_epochs, self.columns.shape[1]
