@@ -95,7 +95,7 @@ class GradientError(RuntimeError):
 
 
 class GradientProblem:
-    """A problem ``f(w) = sum over the rows of f_r(w) / n_rows``, by gradients of rows.
+    """A problem ``f(w) = sum over the rows of f_r(w) / n_rows`` with gradients of rows.
 
     To state a problem, derive from this class, set `n_rows` and `n_params`, and write `gradient`.
     Workers call it at the same time: from several threads, or each in its own process, which
@@ -144,7 +144,7 @@ class GradientProblem:
     # the step of another rule are then refused
     eta0: ClassVar[float] = 0.01
     has_steps: ClassVar[bool] = False
-    # whether blocks of neighbouring rows must not be mixed: a shuffled epoch then draws the order
+    # whether blocks of neighbouring rows must stay unmixed: a shuffled epoch then draws the order
     # of the blocks, and of the rows in each
     keeps_neighbours: bool = False
     # whether a worker's gradient is the mean over the rows (a step then uses this mean) or their
@@ -624,7 +624,7 @@ class GradientCaller:
         return loss
 
     def add_to(self, total: np.ndarray, places: np.ndarray | None) -> None:
-        """Add the last call's `out` to a vector, at the places that the call has written."""
+        """Add the last call's `out` to `total`, at the places that the call has written."""
         if places is None:
             total += self.out
         else:

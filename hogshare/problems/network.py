@@ -527,7 +527,7 @@ channels)
     Raises
     ------
     TypeError, ValueError
-        If an argument has the wrong type, is out of its range, contains NaN, or has another length.
+        If an argument has the wrong type, is out of range or contains NaN, or if lengths differ.
 
     Notes
     -----

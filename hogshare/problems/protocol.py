@@ -1,9 +1,9 @@
 """The two kinds of problems, and the type of any problem.
 
 Kernels step through the rows of a linear problem (`has_rows`). For any other problem the engine
-requests the gradient of a block; a user's problem derives from `hogshare.problems.gradient`'s
-class. `has_rows` and `by_gradient` distinguish the two kinds. Attributes that both kinds have may
-be used on any problem.
+requests the gradient of a block; a user's problem derives from `hogshare.problems.GradientProblem`.
+`has_rows` and `by_gradient` distinguish the two kinds. Attributes that both kinds have may be used
+on any problem.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class DocumentDraws:
 
     One worker draws block after block from the topics' random stream, as scikit-learn does. Several
     workers would each have to draw the others' numbers too. So with several workers each block has
-    its own stream, which depends on the seed, the epoch and the block.
+    its own stream, which depends on the seed, the site, the epoch and the block.
     """
 
     def __init__(self, problem: TopicsProblem) -> None:
