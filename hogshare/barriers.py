@@ -325,7 +325,7 @@ def is_bsp(barrier: Barrier, n_workers: int) -> bool:
 
 
 def ask(barrier: UserBarrier, table: ProgressTable, me: int) -> bool:
-    """Call a barrier of the user's.
+    """Call a barrier that the user has defined.
 
     Raises
     ------

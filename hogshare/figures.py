@@ -66,7 +66,7 @@ def label(ax: Any, x: str, y: str, grid: str = "both", legend: float | None = No
 
 
 def _axes(ax: Any, **figure: Any) -> Any:
-    """Return the given axes, or those of a new figure."""
+    """Return the given axes, or the axes of a new figure."""
     return pyplot().subplots(layout="constrained", **figure)[1] if ax is None else ax
 
 

@@ -413,7 +413,8 @@ def _area(n_items: int) -> Measure:
             )
         above = np.cumsum(hits)  # at a miss: number of hits before it
         in_order = float(above @ (1.0 - hits))
-        # a miss behind the first k: after all hits, and after half of the relevant items behind
+        # # a miss after the first k: it follows all hits and, on average, half of the other
+        # relevant items
         return (in_order + (misses - missed) * (hits.sum() + n) / 2.0) / (n * misses)
 
     return found

@@ -246,7 +246,7 @@ class LogNormal(Stragglers):
         return math.exp(self.sigma * draw - 0.5 * self.sigma**2)
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
-        """As `Stragglers.lateness`; negative for blocks that are faster than the mean."""
+        """Return the lateness of a block; negative for blocks that are faster than the mean."""
         return (self.multiple(worker, block) - 1.0) * mean
 
 

@@ -228,7 +228,7 @@ def hypercube(n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If n is no power of two.
+        If n is not a power of two.
     """
     ranges.whole(1, n=n)
     if n & (n - 1):
@@ -580,7 +580,7 @@ def figure_2_gap(graph: np.ndarray) -> float:
 
 
 def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float = 1e-3) -> float:
-    """Predict the rounds until the workers' disagreement is `nearer` times that of the start.
+    """Predict the rounds until the workers' disagreement is `nearer` times its initial value.
 
     It is computed from powers of the weights W, with pi their `influence`: the first t at which the
     Frobenius norm of ``W^t - 1 pi^T`` is at most `nearer` times the norm of ``I - 1 pi^T``. This

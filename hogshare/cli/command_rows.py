@@ -392,7 +392,7 @@ def _labels(path: str, rows: int) -> Any:
 
 
 def _check_shape(name: str, shape: tuple[int, int], expected: Expected | None = None) -> None:
-    """Refuse a matrix without rows or columns, or with columns other than the model's."""
+    """Refuse a matrix without rows or columns, or without the model's number of columns."""
     for n, what in zip(shape, ("rows", "columns"), strict=True):
         if not n:
             raise ValueError(f"{name}: the file has no {what}")

@@ -128,7 +128,7 @@ def blas_threads() -> Iterator[Finding]:
 
 
 def kernels() -> Iterator[Finding]:
-    """Check whether compiled kernels can be cached, and count those in the cache."""
+    """Check whether compiled kernels can be cached, and count the kernels in the cache."""
     from hogshare.kernels.jit import decorators
 
     what, folder = "compiled kernels", decorators.CACHE_FOLDER

@@ -137,7 +137,7 @@ def add_parser(commands: Any) -> None:
 
 
 def add_estimator_options(parser: Any) -> None:
-    """Add the estimators' parameters; those not given are absent from the result."""
+    """Add the estimators' parameters; parameters not given are absent from the result."""
     losses = options.LOSSES["classification"]
 
     def add(*names: str, **settings: Any) -> None:

@@ -167,7 +167,7 @@ def check(args: Any) -> None:
 
 
 def _check_tasks(args: Any) -> None:
-    """Refuse options that apply to none of the tasks still possible."""
+    """Refuse options that do not apply to any task that is still possible."""
     task = _said_task(args)
     refused = []
     for one in KINDS[args.estimator].classes if task is None else (task,):

@@ -122,7 +122,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def show_fit(args: Any, facts: list[tuple[str, str]]) -> None:
-    """Print the facts of a fit whose model is stored, on an output that is not the model's."""
+    """Print the facts of a fit whose model is stored, but never on the model's output."""
     table = ("what", "value"), [*facts, ("model", args.model)]
     if is_printed(args.model) or is_printed(args.json):
         for line in tables.text_table(*table).splitlines():

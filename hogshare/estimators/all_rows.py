@@ -38,7 +38,7 @@ class AllRows:
         return content
 
     def of_each(self, content: Any) -> list[Any]:
-        """Return the content of each process with rows of its own, in their order."""
+        """Return the content of each process with rows of its own, in rank order."""
         return [content]
 
     def added(self, numbers: Any) -> Any:
@@ -50,7 +50,7 @@ class AllRows:
         return condition
 
     def joined(self, of_rows: Any) -> Any:
-        """Return a per-row array for all rows, from those of the processes; None for None."""
+        """Join the processes' per-row arrays to one for all rows; None for None."""
         return of_rows
 
     def own(self, of_all_rows: Any) -> Any:
@@ -58,7 +58,7 @@ class AllRows:
         return of_all_rows
 
     def labels(self, known: np.ndarray) -> np.ndarray:
-        """Return the sorted labels of all processes, from those of this one."""
+        """Return the sorted labels of all processes, given the labels of this process."""
         return known
 
     def weights_of_classes(
@@ -114,7 +114,7 @@ class PartedRows(RepeatedRows):
         self._numbers = np.arange(begin, begin + counts[place])
 
     def of_each(self, content: Any) -> list[Any]:
-        """Return the content of each process with rows of its own, in their order."""
+        """Return the content of each process with rows of its own, in rank order."""
         return self.gathered(content)
 
     def added(self, numbers: Any) -> Any:
@@ -126,7 +126,7 @@ class PartedRows(RepeatedRows):
         return all(self.gathered(bool(condition)))
 
     def joined(self, of_rows: Any) -> Any:
-        """Return a per-row array for all rows, from those of the processes; None for None."""
+        """Join the processes' per-row arrays to one for all rows; None for None."""
         return None if of_rows is None else np.concatenate(self.gathered(of_rows))
 
     def own(self, of_all_rows: Any) -> Any:
@@ -134,7 +134,7 @@ class PartedRows(RepeatedRows):
         return None if of_all_rows is None else of_all_rows[self._rows]
 
     def labels(self, known: np.ndarray) -> np.ndarray:
-        """Return the sorted labels of all processes, from those of this one."""
+        """Return the sorted labels of all processes, given the labels of this process."""
         return distinct(np.concatenate(self.gathered(known)))
 
     def weights_of_classes(

@@ -152,7 +152,8 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         intercept_init : ndarray of shape (n_classes,), default=None
             The initial intercepts to warm-start the optimization.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, multiplied by those of the classes; negative weights are refused.
+            Weights of the rows, multiplied by the weights of the classes; negative weights are
+            refused.
         """
         self._check_settings()
         if self.warm_start and hasattr(self, "coef_"):

@@ -65,7 +65,7 @@ def _taking(name: str, found: Any) -> Any:
 def lazily(estimator: Any, name: str, X: Any) -> Any:
     """Return a method's result for the rows of a collection, as a Dask array.
 
-    Columns of data frames may be in any order, if their names are those of the fit.
+    Columns of data frames may be in any order, if their names are the names in the fit.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def lazily(estimator: Any, name: str, X: Any) -> Any:
         If the estimator is not fitted, or X has other columns.
     """
     check_is_fitted(estimator)
-    # a prediction for one row: its dtype and number of columns are those of the Dask array
+    # a prediction for one row has the dtype and the number of columns of the Dask array
     like = _call(estimator, name, _one_row(estimator, X))[:0]
     model = delayed(_itself, _bare(estimator))
     parts = [delayed(_call, model, name, block, like) for block in row_blocks("X", X)]
@@ -81,7 +81,7 @@ def lazily(estimator: Any, name: str, X: Any) -> Any:
 
 
 def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-    """Return accuracy, or R2, of all rows, by sums over the partitions."""
+    """Return the accuracy or R2 of all rows, computed from sums over the partitions."""
     check_is_fitted(estimator)
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise TypeError(

@@ -19,7 +19,7 @@ NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
 
 
 class Exporting(KnownParameters):
-    """The conversion, for an estimator that extends one of scikit-learn's.
+    """The conversion, for an estimator that extends an estimator of scikit-learn's.
 
     Attributes
     ----------

@@ -53,9 +53,9 @@ from hogshare.solvers.run import Diverged
 from hogshare.solvers.solver import solve
 from hogshare.system.messages import speaking
 
-# The first step times the curvature of a rating's loss. On a set of known rank (1,000,000 ratings,
-# 8 factors) 0.4, 0.6, 0.8 and 1.2 came within 1 % of the best objective after 16 and more, 14, 10
-# and 12 epochs, and 1.8 times that diverged from some starts.
+# # The first step times the curvature of a rating's loss. On a set of known rank (1,000,000
+# ratings, 8 factors) the number of epochs to come within 1 % of the best objective was: 16 and more
+# for 0.4, 14 for 0.6, 10 for 0.8, and 12 for 1.2. From some starts 1.8 times that diverged.
 FIRST_STEP = 0.8
 SHORTER, SHORTEST = 0.3, 1e-5  # factor of the steps after a divergence, and its lower bound
 # Pace of biases, relative to the ratings' spread around them: they are fitted when a run begins,
@@ -105,7 +105,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         most 1e6.
 
     negatives : int or 'auto', default='auto'
-        Number of items drawn in every epoch for each pair, among those that its user has never met.
+        Number of items drawn in every epoch for each pair, among items that its user never met.
         'logistic' rates them 0, 'bpr' ranks them below the pair's item. 'auto' is 1 with 'bpr';
         with 'logistic' it is 4 for pairs without ratings or if all ratings are equal, else 0.
         'squared_error' draws none.
@@ -496,7 +496,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         return mean_of(feedback.values, self.loss) if anew else self.mean_
 
     def _going_on(self, values: np.ndarray | None, n: int, anew: bool) -> Feedback:
-        """Return the feedback for `partial_fit`, of the same kind as the fit's."""
+        """Return the feedback for `partial_fit`, of the same kind as the feedback of the fit."""
         if ALTERNATING in (self.solver, STEPS if anew else self.solver_):
             raise ValueError(
                 "partial_fit takes steps, which solver='als' does not have: use fit, or fit pairs "
@@ -771,7 +771,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
 
 def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_array:
-    """Return the rated pairs, with those of earlier calls."""
+    """Return the rated pairs, including the pairs of earlier calls."""
     seen = pairs_of(lines[0], lines[1], sizes)
     if before is not None:
         before = before.copy()

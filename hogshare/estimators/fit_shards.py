@@ -191,7 +191,7 @@ def n_features_of(facts: Sequence[Mapping[str, Any]]) -> int:
     Raises
     ------
     ValueError
-        As `whole_of`, and if there are no rows.
+        As in `whole_of`, and if there are no rows.
     """
     first = {name: _require_fit(name, [one.get(name) for one in facts]) for name in _names(facts)}
     if not sum(one[name][COUNT] for name in list(first)[:1] for one in facts):

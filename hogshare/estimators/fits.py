@@ -40,7 +40,7 @@ ValueError
 def fits(method: Method) -> Method:
     """Wrap an estimator's method that fits it.
 
-    Messages name the estimator's parameters, not those of `solve`, and compilation is announced
+    Messages name the estimator's parameters, not `solve`'s parameters. Compilation is announced
     once, under the estimator's name. The wrapper of ranks is outermost, so errors raised in the
     other wrappers reach all ranks.
     """

@@ -1,4 +1,4 @@
-"""Folding in: fit the factors and bias of a user who was in no fit; all items' are fixed."""
+"""Folding in: fit a new user's factors and bias, with all items' factors and biases fixed."""
 
 from __future__ import annotations
 

@@ -304,10 +304,10 @@ class Lasso(ElasticNet, _Lasso):
     """Least squares with an l1 penalty, on every core.
 
     A drop-in replacement of `sklearn.linear_model.Lasso` with the same problem,
-    ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus those of
-    `hogshare.ElasticNet`. It is a subclass of both, as scikit-learn's `Lasso` is of scikit-learn's
-    `ElasticNet`. The workers' rule is SAGA. `ElasticNet` says which rows the workers fit, and which
-    rows coordinate descent fits.
+    ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus the additional
+    ones of `hogshare.ElasticNet`. It is a subclass of both, as scikit-learn's `Lasso` is of
+    scikit-learn's `ElasticNet`. The workers' rule is SAGA. `ElasticNet` says which rows the workers
+    fit, and which rows coordinate descent fits.
 
     See Also
     --------

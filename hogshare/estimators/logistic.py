@@ -281,8 +281,8 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, multiplied by those of the classes. Unlike in scikit-learn negative
-            weights are refused, since with them the problem may have no solution.
+            Weights of the rows, multiplied by the weights of the classes. Unlike in scikit-learn
+            negative weights are refused, since with them the problem may have no solution.
         """
         require_workers(self)
         penalty = resolve_penalty(self)

@@ -246,7 +246,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         Elastic-Net mixing parameters (shares of l1) to choose from.
 
     fit_intercept, dual, penalty, solver, tol, max_iter, class_weight, intercept_scaling
-        As in `LogisticRegression`. "balanced" counts all rows, not those of a fold.
+        As in `LogisticRegression`. "balanced" counts all rows, not the rows of a fold.
 
     cv : int, cross-validation generator or iterable, default=None
         The cross-validation folds; None is five stratified folds.
@@ -494,7 +494,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
     def _routed(
         self, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the arguments of the splitter, and those of the scorer."""
+        """Return the arguments of the splitter, and the arguments of the scorer."""
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
             return routed.splitter.split, routed.scorer.score

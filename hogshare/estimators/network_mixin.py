@@ -66,7 +66,7 @@ class NetworkMixin(Exporting):
         once to the summed losses of a mini-batch.
 
     batch_size : int or "auto", default="auto"
-        Number of rows in a mini-batch, for each of which a step is taken. "auto" is
+        Number of rows in a mini-batch; each mini-batch is a step. "auto" is
         ``min(200, n_samples)``.
 
     learning_rate : {"constant", "invscaling", "adaptive"}, default="constant"

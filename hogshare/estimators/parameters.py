@@ -122,7 +122,7 @@ class KnownParameters:
             docstrings.complete(cls, [base.__doc__ for base in ours[1:]])
 
     def _store(self, given: Mapping[str, Any]) -> None:
-        """Store the parameters; scikit-learn's `__init__` stores those that it takes.
+        """Store the parameters; scikit-learn's `__init__` stores the ones that it takes.
 
         given : `locals()` of this class's `__init__`
         """

@@ -140,9 +140,9 @@ def split_of(est: Any) -> Split:
 
 
 def labels_of(est: Any, classes: Any, present: np.ndarray) -> np.ndarray:
-    """Return the labels that `partial_fit` knows, which must include those in `present`.
+    """Return the labels that `partial_fit` knows, which must include the labels in `present`.
 
-    Raises ValueError if it does not know a label, or if the first call does not name them.
+    Raises ValueError if a label is unknown, or if the first call does not name the labels.
     """
     _check_partial_fit_first_call(est, classes)
     known: np.ndarray = est.classes_

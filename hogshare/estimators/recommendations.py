@@ -67,7 +67,7 @@ class Recommending:
 
     @property
     def _predicts_mean(self) -> bool:
-        """Whether all predictions contain the mean, and not only those of unknown users or items.
+        """Whether all predictions contain the mean, not only for unknown users or items.
 
         Older files store no form. In these, models without biases had no mean: `biases` decides.
         """
@@ -175,7 +175,8 @@ class Recommending:
                 best[k, : len(places)] = places
         rows, columns = np.nonzero(best != NONE)
         items = choice[best[rows, columns]]
-        # sorted in float64; equal predictions by the scores before the logistic function's rounding
+        # # sorted in float64; equal predictions are sorted by score, since the logistic function
+        # rounds
         scores = self._linear(users[rows], items)
         values = (expit(scores) if self._is_probable else scores).astype(np.float32)
         order = np.lexsort((items, -scores, -values, rows))

@@ -63,8 +63,8 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
 
     - `fit` computes averages from sums in float64; scikit-learn updates a running mean in the dtype
       of `X`, and so does `partial_fit` of this class.
-    - The score that decides early stopping is that of the model at that moment; scikit-learn 1.9.1
-      leaves out the scale factor of an l2 penalty.
+    - The score that decides early stopping is the present model's score; scikit-learn 1.9.1 leaves
+      out the scale factor of an l2 penalty.
     - `coef_init` and `intercept_init` have an effect with ``warm_start=True`` too.
     - `verbose` prints the objective of the model at the end of the epoch.
 
@@ -168,7 +168,7 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
         validation = self._held_out(y, weight)
         generator = generator_of(self.random_state)
-        # scikit-learn draws two numbers, of which the first is the row order's seed
+        # scikit-learn draws two numbers; the first is the seed of the row order
         seed = int(generator.randint(MAX_INT))
         generator.randint(1, MAX_INT)
         return validation, seed

@@ -321,7 +321,7 @@ class RidgeMixin(LeastSquares):
     def _fit_by_workers(
         self, y: np.ndarray, squares: Squares, state: State, enough: Enough
     ) -> list[Report]:
-        """Have the workers fit target by target; return the reports of those that failed."""
+        """Have the workers fit target by target; return the reports of targets that failed."""
 
         def begin(target: int, problem: RowProblem) -> tuple[Stop, Model | None]:
             steepest = gradient_at(problem, zeros(problem))
@@ -332,7 +332,8 @@ class RidgeMixin(LeastSquares):
                 relative_gap=gap,
                 give_up=self._chooses,
             )
-            # a start is checked before the first step: zeros that are good already are the result
+            # # the start is checked before the first step: if zeros meet the criterion, they are
+            # the result
             good = steepest <= squares.rounding(target)
             return stop, zeros(problem) if good else None
 

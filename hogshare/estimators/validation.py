@@ -109,7 +109,7 @@ def are_plain_classes(classes: Any) -> bool:
 
 
 def are_the_same(known: np.ndarray | None, classes: Any) -> bool:
-    """Whether `partial_fit` gets no classes, or those that it knows already.
+    """Whether `partial_fit` gets no classes, or the classes that it knows already.
 
     False for anything but numbers in an array or a list; scikit-learn then checks the classes.
     """

@@ -12,7 +12,7 @@ from hogshare.problems.kernel_arrays import require_unmasked
 
 NOBODY = -1  # the line of an unknown id
 SPREAD = 4  # largest size of a table of whole numbers, relative to the number of ids
-WORDS = (str, bytes, tuple, frozenset)  # iterable types of which a value is a single id
+WORDS = (str, bytes, tuple, frozenset)  # iterable types whose values are single ids
 DATES = "mM"  # kinds of arrays of dates and time spans
 UNITS = ("as", "fs", "ps", "ns", "us", "ms", "s")  # units, each a thousand times the previous one
 PLAIN = "iubU"  # kinds of arrays whose values compare without conversion

@@ -83,7 +83,7 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def constraints_of(theirs: Any, **others: list[Any]) -> dict[str, list[Any]]:
-    """Return the parameter constraints of an estimator that extends one of scikit-learn's."""
+    """Return the parameter constraints of an estimator that extends scikit-learn's `theirs`."""
     return {**theirs._parameter_constraints, **WORKER_CONSTRAINTS, **others}
 
 

@@ -116,7 +116,7 @@ def is_vowpal(head: bytes) -> bool:
 
 
 def _text(head: bytes) -> bytes | None:
-    """Return the beginning of a text in lower case; None if it is no text."""
+    """Return the beginning of a text in lower case; None if it is not text."""
     try:
         head[:512].decode()
         is_text = b"\0" not in head

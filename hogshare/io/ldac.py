@@ -24,7 +24,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Yield what `read` returns, in parts as they arrive if the number of terms is given."""
+    """Yield the rows of `read`, in parts as they arrive if the number of terms is given."""
     with _in_words():
         yield from map(_unlabelled, libsvm.iterate(source, _counted(wanted)))
 

@@ -56,11 +56,11 @@ def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str
     """Guess from the smallest and the largest index whether indices begin at 0, and how surely.
 
     An index 0 occurs only in files that begin at 0, and an index equal to the number of columns
-    only in files that begin at 1. Otherwise both are possible, since column 0 may be empty; like
-    scikit-learn's "auto", this function then chooses 1. The choice is *likely* if the smallest
-    index is 1, as in nearly all files that begin at 1. (In a file that begins at 0 the smallest
-    index is 1 only if column 0 is empty and column 1 is not.) If neither 0 nor 1 occurs, nothing in
-    the file supports 1, and the choice is *unsure*.
+    only in files that begin at 1. If neither occurs, both bases are possible, since column 0 may be
+    empty; like scikit-learn's "auto", this function then chooses 1. The choice is *likely* if the
+    smallest index is 1, as in nearly all files that begin at 1. (In a file that begins at 0 the
+    smallest index is 1 only if column 0 is empty and column 1 is not.) If neither 0 nor 1 occurs,
+    nothing in the file supports 1, and the choice is *unsure*.
     """
     if first == 0:
         return True, CERTAIN

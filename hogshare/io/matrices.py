@@ -87,7 +87,7 @@ def csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.c
         small = max(columns, len(data)) < 2**31
         index = np.int32 if small else np.int64
         for part in (indices, indptr):
-            # before the cast, which would wrap a number that does not fit
+            # checked before the cast, since the cast would wrap a number that does not fit
             if part.dtype.kind not in "iu" or (len(part) and part.max() > np.iinfo(index).max):
                 raise ValueError("indices are not whole numbers, or are out of range")
         _require_increasing(indptr)

@@ -59,7 +59,7 @@ class Profile:
         self.rows = 0
         self.has_truths = False  # among numbers
         self.first_missing = self.first_text = ""  # places
-        self.text = ""  # the first cell that is no number
+        self.text = ""  # the first cell that is not a number
         # number of occurrences of each cell; None for numbers with many values
         self.counts: Counter[str] | None = Counter()
         self._numbers = self._missing = 0
@@ -126,7 +126,7 @@ class Profile:
 
     @property
     def is_text(self) -> bool:
-        """Whether any cell is no number."""
+        """Whether any cell is not a number."""
         return bool(self.text)
 
     @property
@@ -153,7 +153,7 @@ class Profile:
 
     @property
     def is_like_an_id(self) -> bool:
-        """Whether the column's name and numbers are those of an id."""
+        """Whether the column has the name and the numbers of an id."""
         name = self.column if isinstance(self.column, str) else None
         return name is not None and self._numbers > FEW and self._rises and is_named_id(name)
 

@@ -34,7 +34,7 @@ from hogshare.io.readers import refuse_others
 from hogshare.io.rows import ColumnChoice, Kind, Wanted
 from hogshare.io.sources import Source
 
-MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for a missing id
+MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # texts that programs write for a missing id
 
 # names of columns of ids
 THINGS = "item|product|movie|book|song|track|artist"

@@ -1,4 +1,4 @@
-"""Readers of rows and labels from files, none of which is trusted.
+"""Readers of rows and labels from files; no file is trusted.
 
 A source is opened once; its first bytes and its name determine its format, whose module reads it.
 No reader unpickles. No reader allocates a size from a file's header before two checks: that much

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-# what programs write for a missing value, in lower case
+# texts that programs write for a missing value, in lower case
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>", "#n/a", "nat"})
 TRUTHS = {"true": "1", "false": "0"}
 

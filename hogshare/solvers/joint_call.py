@@ -56,7 +56,7 @@ class JointCall:
         a = {k: v for k, v in self.arguments.items() if k not in LEADERS and v is not None}
         things = {"plane": plane_of, "barrier": barrier_of, "step": step_of, "stop": stop_of}
         a |= {name: of(self.arguments.get(name)) for name, of in things.items()}
-        # the held-out rows are each rank's own, and would differ in a comparison of the calls
+        # each rank has its own held-out rows, so a comparison of the calls would find a difference
         a["stop"] = dataclasses.replace(a["stop"], validation=None)
         return a
 

@@ -33,10 +33,10 @@ def asaga(
     problem : LinearProblem
         The problem to minimize, with any loss (the paper's are smooth; see `hogshare.SAGA` for
         losses with kinks), and a penalty without an l1 part.
-    step : float or "auto", default="auto" Step size. A number is constant, as in the paper. The
-        paper's experiments use 1 / (3 L) and similar values; the notes have its theorem's
-        condition. "auto" is the step of `hogshare.SAGA`, and does not depend on the number of
-        workers.
+    step : float or "auto", default="auto"
+        Step size. A number is constant, as in the paper. The paper's experiments use 1 / (3 L) and
+        similar values; the notes have the condition of its theorem. "auto" is the step of
+        `hogshare.SAGA`, and does not depend on the number of workers.
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated. The average is always added to atomically.
 

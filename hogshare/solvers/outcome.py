@@ -155,8 +155,9 @@ def _affinity() -> frozenset[int]:
 def _usable_cores(affinity: frozenset[int], limit: str | None) -> int:
     """Count usable cores; cached by the settings that a program can change for itself.
 
-    joblib reads the container's quota from several files, which takes longer than a small fit's
-    epoch. The number of possible workers is not cached: `usable_workers` calls joblib each time.
+    joblib reads the container's quota from several files. This takes longer than an epoch of a
+    small fit. The number of possible workers is not cached: `usable_workers` calls joblib each
+    time.
     """
     return int(joblib.cpu_count())
 
@@ -203,7 +204,7 @@ def mail(session: Session) -> dict[str, Any] | None:
 def mail_traffic(session: Session) -> Counted:
     """Return the traffic of workers in one memory: mail, and reads of a master's model.
 
-    Sizes of messages are those of the virtual clock (`mail_bytes`).
+    Messages have the same sizes as on the virtual clock (`mail_bytes`).
     """
     found, item = Traffic(), session.vector.w.dtype.itemsize
     homes, has_master = session.homes, session.plan.private == epoch_schedule.MASTER

@@ -198,7 +198,8 @@ class Run:
             session.restore_sums()
             if session.homes is not None:
                 session.homes.finish()
-            # a checkpoint at the end is still to be written, from memory that a last model reuses
+            # # write the checkpoint of the end first: the last model reuses the memory that it is
+            # written from
             model = session.model(last=self.runner.is_private and self.writer is None)
             remembered = session.remembered()
             self.squares = sum_of_squares(model.coef)

@@ -102,12 +102,12 @@ def solve(
     barrier : Barrier, callable or str, default=None
         When a worker may continue after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
-        number, which is called repeatedly until it returns True. The names are those of the command
-        line: "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2", "throttled:8", and
-        "pbsp:10,hold" for ``hold=True``. None is ``BSP()`` if the model is one vector and a step
-        has a memory (momentum, `Adam`) or is the mean over a mini-batch (networks): the workers
-        then compute each mini-batch together, and any number of them takes the steps of one.
-        Otherwise None is ``ASP()``, with which no worker waits.
+        number, which is called repeatedly until it returns True. The names are the same as on the
+        command line: "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2",
+        "throttled:8", and "pbsp:10,hold" for ``hold=True``. None is ``BSP()`` if the model is one
+        vector and a step has a memory (momentum, `Adam`) or is the mean over a mini-batch
+        (networks): the workers then compute each mini-batch together, and any number of them takes
+        the steps of one. In all other cases None is ``ASP()``, with which no worker waits.
     runtime : {"auto", "caller", "threads", "processes", "mpi", "simulator"}, MPI or Simulator, \
             default="auto"
         Where the workers run. "auto" starts as many of `n_workers` as are useful, and in a short
@@ -128,7 +128,7 @@ def solve(
         The stopping criterion; an int is a number of epochs.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB;
-        by windows of neighbors for more rows and for `SAGA` (`problems.linear.rows.windows`).
+        in windows of neighbors for more rows and for `SAGA` (`problems.linear.rows.windows`).
     seed : int, RandomState or None, default=None
         Determines the order of the rows. With one worker the same seed gives the same model bit for
         bit; with several workers the run depends on their timing.
@@ -168,8 +168,9 @@ def solve(
         `Checkpoint` and ``docs/checkpoints.md``.
     resume : str or Path, default=None
         A checkpoint file of the same run, which then continues up to `stop`'s epochs, earlier
-        epochs included. With one worker the result is bit for bit that of an uninterrupted run. The
-        file is not written unless it is also named in `checkpoint`. `seed` may be left out.
+        epochs included. With one worker the result is, bit for bit, the result of an uninterrupted
+        run. The file is not written unless it is also named in `checkpoint`. `seed` may be left
+        out.
 
     Returns
     -------

@@ -139,7 +139,7 @@ class TaskRun:
         Raises
         ------
         TaskRunDiverged
-            If the model is no longer finite.
+            If the model is not finite any more.
         """
         self.updates += 1
         for result in results:

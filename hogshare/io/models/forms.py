@@ -15,7 +15,7 @@ mapping with one entry, whose key is its kind:
     {"setting": [class, values]}        a barrier or a plane
 
 Arrays are stored separately, each by its name. Reading makes no other objects: the only classes are
-those in the tables of this file, whose constructors check their arguments.
+the classes in the tables of this file. Their constructors check their arguments.
 """
 
 from __future__ import annotations
