@@ -1,6 +1,6 @@
-"""Columns of dense rows: their sizes, and a copy of the rows in other units.
+"""Columns of dense rows: moments of each column, and a copy of the rows in other units.
 
-Writers: one caller writes its own arrays.
+Writers: the caller writes its own arrays, by plain stores.
 """
 
 import numpy as np
@@ -13,10 +13,11 @@ from hogshare.kernels.rows.row_views import row_weight
 def add_moments(rows, every, moments):
     """Add weighted sums of distances from the first row and of their squares, by column.
 
-    every : one of so many rows is used
-    moments : float64 [4, width], the two sums, and the least and largest distance, 0 included
+    every : one of `every` rows is used
+    moments : float64 [4, width]: sum of distances, sum of their squares, least distance (at most 0)
+        and largest distance (at least 0)
 
-    Returns the sum of those rows' weights.
+    Returns the sum of the weights of the rows used.
     """
     width = np.uint64(rows.width)
     weights = 0.0

@@ -1,9 +1,9 @@
-"""Slopes and curvatures of the losses in the intercepts, at margins that are known.
+"""Slopes and curvatures of the losses in the intercepts, given the rows' margins.
 
 Given the margins of the rows without intercepts, the objective is a function of the intercepts
-alone, and a pass over one number per row and column gives its derivatives. The run's caller calls
-it while no worker writes; each calling thread writes its own sums, so several may pass over parts
-of the rows at once.
+alone, and a pass over one number per row and column gives its derivatives. Writers: the run's
+caller calls these functions while no worker writes. Each calling thread writes its own sums by
+plain stores, so several threads may pass over parts of the rows at once.
 """
 
 import math
@@ -28,9 +28,9 @@ def shifted(loss, margins, r, intercept, out):
 
 @inlined
 def are_even(rows, loss, positive, negative):
-    """Whether the vectorised loops apply: log loss, one column, and every row counts once.
+    """Whether the vectorised loops apply: log loss, one column, and all weights are 1.
 
-    They take one logarithm of a product over rows, and such a product takes no weights.
+    They take one logarithm of a product over rows, and such a product cannot contain weights.
     """
     if loss != losses.LOG_LOSS or positive.shape[0] != 1 or rows.weight.shape[0] != 0:
         return False
@@ -39,7 +39,7 @@ def are_even(rows, loss, positive, negative):
 
 @helper
 def add_even_intercept_slopes(y, first, last, margins, intercept, slope, bend):
-    """Do `add_intercept_slopes` where `are_even`: sums in registers, which are vectorised."""
+    """Do `add_intercept_slopes` if `are_even`, by sums in registers, which are vectorised."""
     b = intercept[0]
     slopes = bends = 0.0
     for r in range(first, last):

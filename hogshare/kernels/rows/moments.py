@@ -1,6 +1,6 @@
 """Sizes of rows and features, and frequencies of features.
 
-Steps, exchange, lock-free penalty and the criterion of the gradient depend on them.
+Steps, exchanges, the lock-free penalty and the gradient's criterion depend on these numbers.
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ from hogshare.kernels.rows.row_views import (
 )
 from hogshare.kernels.schedule.streams import WARM_UP, epoch_state, fraction, next_random
 
-# How many rows ahead a row's start (FAR) and its values (NEAR) are prefetched, where rows are not
-# neighbours. Further ahead than in the row loops (`sgd_steps`), since these passes do very little
-# with a row: 0.46 to 0.29 ms for a sample of 500 rows of IMDB.
+# Number of rows ahead at which a row's start (FAR) and its values (NEAR) are prefetched, if rows
+# are not adjacent. The numbers are larger than in the row loops (`sgd_steps`), because these passes
+# do very little with a row: 0.29 instead of 0.46 ms for a sample of 500 rows of IMDB.
 FAR, NEAR = 16, 6
 LARGEST = np.float64(np.finfo(np.float32).max)
 
@@ -29,9 +29,9 @@ LARGEST = np.float64(np.finfo(np.float32).max)
 def add_interactions(rows, sample, counts, out):
     """Do ``out[j] += count |x_j| sum_i |x_i|`` over the rows ``sample``; empty `counts` are all 1.
 
-    Divided by the number of rows and times the loss's curvature, this is the row sum of the
-    Hessian's absolute values: by Gershgorin an upper bound of the curvature along coordinate j
-    together with everything that moves with it.
+    Divided by the number of rows and times the loss's curvature, this is the sum of the absolute
+    values in row j of the Hessian. By Gershgorin it is an upper bound of the curvature along
+    coordinate j together with all coordinates that change with it.
     """
     for i in range(sample.shape[0]):
         if i + FAR < sample.shape[0]:
@@ -52,10 +52,12 @@ def add_interactions(rows, sample, counts, out):
 def estimate_curvature(rows, sample, counts, seed, bound, sums, out):
     """Estimate curvatures: the mean interactions over sampled rows, times the loss's `bound`.
 
-    sample : int64 [n_sample], filled with rows drawn evenly, perhaps some twice; if `counts` is not
-        empty, given rows, and `counts` has the number that each stands for
+    sample : int64 [n_sample]. If `counts` is empty, it is filled with rows drawn uniformly, perhaps
+        some twice. Otherwise it contains the rows to use, and `counts` the number of rows that each
+        of them represents
     sums : float64 [n_features], zeros
-    out : float32 [n_features]; unscaled data may exceed its range and then gets its largest number
+    out : float32 [n_features]; unscaled data may exceed its range and then gets the dtype's largest
+        number
     """
     n_sample = sample.shape[0]
     if counts.shape[0] == 0:
@@ -73,9 +75,9 @@ def estimate_curvature(rows, sample, counts, seed, bound, sums, out):
 
 @kernel
 def count_nonzeros(rows, out):
-    """Add the number of values that sparse rows store of feature j to ``out[j]``.
+    """Add to ``out[j]`` the number of values that sparse rows store of feature j.
 
-    For many features; few are counted in passing (`hogshare.kernels.rows.survey`).
+    This is for many features; few features are counted in `hogshare.kernels.rows.survey`.
     """
     for k in range(rows.indices.shape[0]):
         out[rows.indices[k]] += 1
@@ -90,7 +92,7 @@ def nonzeros_of(rows: Any, n_features: int) -> np.ndarray:
 
 @kernel
 def add_chances(rows, chances, out):
-    """Add the chances of the rows that store feature j to ``out[j]``."""
+    """Add to ``out[j]`` the chances of the rows that store feature j."""
     for r in range(rows.y.shape[0]):
         start, end = row_bounds(rows, r)
         for k in range(start, end):
@@ -107,7 +109,7 @@ def squared_norms(rows, out):
 
 @kernel
 def norms_of(rows, every):
-    """Return mean and largest squared norm of every so many rows."""
+    """Return the mean and the largest squared norm over one of `every` rows."""
     total = 0.0
     largest = 0.0
     n_rows = 0
@@ -125,14 +127,14 @@ def norms_of(rows, every):
 
 @kernel
 def add_deviations(rows, every, about, counts, sums, squares):
-    """Add weight, sum and sum of squares of each feature over its nonzero values.
+    """Add up each feature's weight, sum and sum of squares over its nonzero values.
 
-    One of every so many rows is used. Sums are of distances from `about`, so no digits are lost if
-    a feature is far from zero compared with its variation.
+    One of `every` rows is used. Sums are taken over distances from `about`, so no digits are lost
+    if a feature is far from zero compared with its variation.
 
     about, counts, sums, squares : float64 [n_features]
 
-    Returns the weight of the rows, and their number.
+    Returns the weight of the rows used, and their number.
     """
     total = 0.0
     n_rows = 0

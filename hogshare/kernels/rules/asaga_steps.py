@@ -1,14 +1,15 @@
 """SAGA on the one vector that all workers read and write without locks.
 
 Writers: every worker, any coordinate of vector and average, at any moment. Readers: the same,
-without order: a read may mix versions. A worker draws its row before it reads anything (the block's
-order is fixed before), so its read does not depend on the row, which makes its step unbiased. It
-swaps the row's entry in the table atomically and works with the entry it finds.
+without order: a read may mix versions. A worker's row is fixed before it reads anything (by the
+block's order), so its read does not depend on the row. This makes its step unbiased. It swaps the
+row's entry in the table atomically and works with the entry that it finds.
 
-Changes of the average are added atomically, and are differences to the entries found: while no
-worker steps, the average is the mean of the table up to rounding, for any interleaving. With plain
-adds to the vector an update may be lost when two workers meet on a coordinate; this costs one step
-and no more, since no invariant binds the vector. With atomic adds none is lost.
+Changes of the average are added atomically, and are differences from the entries that were found.
+So while no worker steps, the average is the mean of the table up to rounding, for any interleaving.
+With plain adds to the vector an update may be lost if two workers write the same coordinate. This
+costs one step and no more, because no invariant depends on the vector. With atomic adds no update
+is lost.
 
 Source: Leblond, Pedregosa and Lacoste-Julien (2017), ASAGA; Pedregosa, Leblond and Lacoste-Julien
 (2017), ProxASAGA. Departures: the entry is swapped instead of read and written; the l2 part acts by
@@ -37,7 +38,7 @@ def asaga_rows(rows, rule, order, first, last, schedule, vector, memory, local, 
 
     local : see `sgd_steps.Private`
     level : see `saga_rows`
-    atomic : whether adds to the vector are atomic; those to the average always are
+    atomic : whether adds to the vector are atomic; adds to the average always are
     """
     n_columns = local.shape[1]
     change = local[layout.L_STEP]

@@ -1,10 +1,11 @@
-"""A block's sums: losses and criterion, if asked for, and squared changes of the rows' memory.
+"""A block's sums: losses and criterion, if requested, and squared changes of the rows' memory.
 
-Writers: each worker writes its own (`local`), row by row; `complete` adds them to the epoch's.
+Writers: each worker writes its own sums (`local`) by plain stores, row by row; `complete` adds them
+to the epoch's sums.
 
 The log loss is max(p, 0) - y p + log(1 + exp(-|p|)). A logarithm takes a fifth of a short row's
 time, so the factors 1 + exp(-|p|) are multiplied row by row, and one logarithm is taken of the
-product. The exponential is the one that the derivative needs too.
+product. The derivative uses the same exponential.
 """
 
 import math
@@ -30,7 +31,7 @@ def start_block(local):
 
 @inlined
 def count_loss(rule, local, c, y, p, penalty):
-    """Add a row's loss to the sums, and a penalty to the criterion."""
+    """Add a row's loss to both sums, and its penalty to the criterion."""
     if rule.track == NOTHING:
         return
     if rule.loss == losses.LOG_LOSS:

@@ -1,20 +1,21 @@
-"""Writes of one coordinate: AsySG-incon as printed; `hogwild_steps` writes all coordinates.
+"""Steps that write one coordinate: AsySG-incon as printed; `hogwild_steps` writes all of them.
 
-An iteration reads a mini-batch's rows, draws one coordinate and adds the step of the rows' summed
-gradient to that alone. Writers and readers are those of `hogwild_steps`; a worker's scratch is its
-own. Each block has its own stream of draws (seed, epoch, block), so a draw does not depend on the
-worker that computes the block.
+An iteration reads a mini-batch's rows, draws one coordinate, and adds the step of the rows' summed
+gradient to this coordinate alone. Writers and readers are the same as in `hogwild_steps`; each
+worker has its own scratch. Each block has its own stream of draws (seed, epoch, block), so a draw
+does not depend on the worker that computes the block.
 
-Source: Lian et al. (2015), (13) and the sparse variant of section 4. `SUPPORT` is the latter as
-printed: one of the rows' coordinates is drawn, so rows with few of them weigh more, and the
-expected step is not along the gradient. `UNBIASED` multiplies the written step by the number of
-coordinates, which makes it the step of the summed gradient on average. `UNIFORM` draws from all
-coordinates and has the n-th part of that step on average, as the analysis counts it.
+Source: Lian et al. (2015), the paper's equation (13), and the sparse variant of its section 4.
+`SUPPORT` is the sparse variant as printed: one of the rows' coordinates is drawn. So rows with few
+coordinates weigh more, and the expected step is not along the gradient. `UNBIASED` multiplies the
+written step by the number of coordinates that it is drawn from, so on average it is the step of the
+summed gradient. `UNIFORM` draws from all n coordinates, and on average takes one n-th of that step,
+as the paper's analysis counts it.
 
-The l2 part of the gradient is ``alpha w_j`` for each row, if drawn among all coordinates; if drawn
-among the rows' own, it is Hogwild!'s for each row that has the feature, scaled by the feature's
-rarity: the same on average. A feature is in the support if a row stores it, and the intercept
-always is.
+The l2 part of the gradient is ``alpha w_j`` for each row, if j is drawn from all coordinates. If j
+is drawn from the rows' coordinates, each row that has the feature takes Hogwild!'s l2 part, scaled
+by the feature's rarity. Both are equal on average. A feature is in the support if a row stores it;
+the intercept is always in the support.
 """
 
 import numpy as np
@@ -37,7 +38,7 @@ CODES = {None: ALL, "uniform": UNIFORM, "support": SUPPORT, "unbiased": UNBIASED
 # places in a worker's scratch, after the mini-batch's steps
 STREAM = 0  # the generator's state: a uint32, which float64 represents exactly
 STAMP = 1  # the last mark
-MARKS = 2  # first of the marks, one for each feature (only SUPPORT and UNBIASED, sparse rows)
+MARKS = 2  # begin of the marks, one per feature (only SUPPORT and UNBIASED, sparse rows)
 
 
 @helper
@@ -50,7 +51,7 @@ def begin_draws(rule, seed, epoch, block, n_columns, scratch):
 def mark_support(rows, order, first, last, memory, number):
     """Mark the features of some rows in the order in which they first appear, up to `number`.
 
-    Returns the number of marked features, and the last of them.
+    Returns the number of marked features, and the last feature marked.
     """
     stamp = memory[STAMP] + 1.0
     memory[STAMP] = stamp
@@ -91,10 +92,10 @@ def position_of(rows, r, feature):
 
 @helper
 def change_of(rows, rule, order, first, last, steps, feature, c, before, rare, eta, times):
-    """Return the drawn coefficient's change: the rows' summed step on it, and the penalties'."""
+    """Return the change of the drawn coefficient: the rows' summed step and the penalties' part."""
     n_columns = steps.shape[0] // (last - first)
     total = 0.0
-    share = 0.0  # rows whose penalty it bears
+    share = 0.0  # number of rows whose penalty the coefficient takes
     for b in range(first, last):
         k, end = position_of(rows, order[b], feature)
         if k < end:
@@ -181,8 +182,8 @@ def coordinate_rows(
 ):
     """Write one coordinate for every `rule.batch` of the rows ``order[first:last]``.
 
-    Arguments are those of `hogwild_steps.hogwild_rows`; the stream in the worker's scratch has
-    begun.
+    For the arguments see `hogwild_steps.hogwild_rows`. `begin_draws` has begun the stream in the
+    worker's scratch.
     """
     i = first
     while i < last:

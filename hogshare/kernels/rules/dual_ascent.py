@@ -1,34 +1,35 @@
 """Dual coordinate ascent on a vector that only one worker writes.
 
-Each row has a dual variable a_i per column, and the vector is their sum over the rows,
-``v = sum_i a_i x_i / (lambda n)`` with lambda the strength of l2; the model is v itself, or v with
-every coordinate moved towards zero by the l1 part's threshold. A step on a row moves a_i to the
-maximum of the dual objective, at which the row's prediction is at the proximal point of its loss.
-There is no step size: the row stores its contribution, and the noise of the gradients vanishes as
-the a_i settle.
+Each row has a dual variable a_i per column, and the vector is their sum over the rows, ``v = sum_i
+a_i x_i / (lambda n)`` with lambda the strength of l2; the model is v itself, or v with every
+coordinate moved towards zero by the l1 part's threshold. A step on a row moves a_i to the maximum
+of the dual objective, at which the row's prediction is at the proximal point of its loss. There is
+no step size. The row stores its contribution, and the noise of the gradients vanishes as the a_i
+converge.
 
-In a run's first epoch, which begins with an empty memory, the sum lacks the rows to come. So a row
-is evaluated at the model that the rows so far would have by themselves: `growth` times v,
-``n / (rows so far)``, but at most one over `fewest`, a share of the rows. The intercept has no sum
-and does not grow, and an exchange weighs as if nothing did.
+A run's first epoch begins with an empty memory, so the sum lacks the rows that have not been
+visited. So a row is evaluated at the model of the rows so far alone: `growth` times v. The factor
+is ``n / (rows so far)``, but at most ``1 / fewest``, where `fewest` is a share of the rows. The
+intercept is not such a sum and is not multiplied. An exchange weighs changes as if there was no
+growth.
 
 Source: Shalev-Shwartz and Zhang (2013, JMLR 14), procedure SDCA, and "SDCA with SGD initialization"
-for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: in the
-source `fewest` is one row (`docs/auto.md` has a better number). If rows are short (their quadratic
-term at most `SHORT`), the log loss takes the closed step with the curvature bound 1/4, which costs
-one exponential and was better per epoch too. The intercept, which has no penalty and so no dual
-sum, takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
+for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: (1) In
+the source `fewest` is one row (`docs/auto.md` has a better number). (2) If rows are short (their
+quadratic term is at most `SHORT`), the log loss takes the closed step with the curvature bound 1/4.
+This step costs one exponential, and was better per epoch too. (3) The intercept has no penalty, and
+so no dual sum. It takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
 
-If machines exchange their vectors by messages (`site_exchange`), rarely compared with their steps,
-a machine assumes that all M of them do the same: a row's move counts M times in its own quadratic
-term, and M times in the machine's vector, until that is exchanged. This is the local problem of
-CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): the sum of the machines' changes is never worse than
-their starting point, for any number of rows.
+If machines exchange their vectors by messages (`site_exchange`), they do so rarely compared with
+their steps. So each of the M machines assumes that all machines take the same steps: a row's change
+counts M times in its own quadratic term, and M times in the machine's vector until the next
+exchange. This is the local problem of CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): the sum of
+the machines' changes is never worse than their starting point, for any number of rows.
 
-Writers: row r's entry in `dual` is written by the worker that has claimed the block of r; two
-epochs' blocks with the same row may overlap for a moment, so several workers add to it atomically
-and the sum above stays exact. With several workers each has a copy of v; for the withheld part see
-`copy_exchange`.
+Writers: row r's entry in `dual` is written by the worker that has claimed the block of r; blocks of
+two epochs with the same row may overlap for a moment. So several workers add to the entry
+atomically, and the sum above stays exact. With several workers each has its own copy of v; for the
+part that an exchange withholds see `copy_exchange`.
 """
 
 import numpy as np
@@ -77,19 +78,19 @@ def dual_change(loss, epsilon, y, p, before, reach, size):
 
 @inlined
 def fewest_of(rule, plan, ticket):
-    """Return the least share of the rows that a block's model is taken to be the sum of."""
+    """Return the least share of the rows for `growth`, for the block with this ticket."""
     return rule.fewest if ticket < plan.n_blocks else 1.0
 
 
 @inlined
 def growth(fewest, i, n_rows):
-    """Return the factor that makes the sum row `i`'s model; see the file's head."""
+    """Return the factor that turns the sum into the model for row `i`; see the file's head."""
     return 1.0 / min(1.0, max(fewest, (np.float64(i) + 1.0) / np.float64(n_rows)))
 
 
 @helper
 def soft_margins(rows, start, end, v, threshold, out):
-    """Set ``out[c] = sum_j x_j shrunk(v[j, c])`` for a row: margins of a thresholded model."""
+    """Set ``out[c] = sum_j x_j shrunk(v[j, c])`` for a row: its margins in a thresholded model."""
     n_columns = np.uint64(out.shape[0])
     for c in range(n_columns):
         total = 0.0
@@ -103,9 +104,9 @@ def soft_margins(rows, start, end, v, threshold, out):
 def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, fewest):
     """Take one dual step per row ``order[first:last]`` and column.
 
-    dual : rows' dtype [n_rows * (1 + n_columns)], a row's squared norm (0: not known yet), then its
-        dual variables
-    alone : whether no other worker may be at the same row
+    dual : rows' dtype [n_rows * (1 + n_columns)], for each row its squared norm (0: not known yet),
+        then its dual variables
+    alone : whether no other worker may process the same row
     fewest : see `growth`
     """
     local = private.local
@@ -151,7 +152,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
             if size > 0.0:
                 damping = 1.0 + rule.curvature * reach * size
                 local[layout.L_ETA, c] = size / (rule.dual_scale * damping)
-            # rounded as stored: v gets the same change as the dual variable, to the last bit
+            # rounded as stored: v changes like the dual variable, to the last bit
             change = np.float64(kind(before + wanted)) - before
             if not alone:
                 change = np.float64(kind(change))

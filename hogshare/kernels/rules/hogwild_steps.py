@@ -1,15 +1,16 @@
 """Gradient steps on the one vector that all workers read and write without locks.
 
 Writers: every worker, any coordinate, at any moment. Readers: the same, without order: a read may
-mix versions (the "inconsistent read"). With plain adds an update may be lost when two workers meet
-on a coordinate; with atomic adds none is lost.
+mix versions (the "inconsistent read"). With plain adds an update may be lost if two workers write
+the same coordinate; with atomic adds no update is lost.
 
 Source: Niu, Recht, Re and Wright (2011), "Hogwild!"; Lian et al. (2015), AsySG-incon with the
 mini-batch form of section 4: read and compute `batch` times, then write once (a sum of the
-gradients, not a mean). Departures: all coordinates of a row are written, as in Hogwild!, and not
-one, for which see `coordinate_steps`; the penalties act on a row's support, scaled by each
-feature's rarity (Hogwild!'s ``lambda x_u^2 / d_u``), because a scale factor common to all workers
-would itself be a hot word. With plain adds a dense row of one column is written whole, with zeros.
+gradients, not a mean). Departures: (1) all coordinates of a row are written, as in Hogwild!, and
+not one (for one see `coordinate_steps`); (2) the penalties act on a row's support, scaled by each
+feature's rarity (Hogwild!'s ``lambda x_u^2 / d_u``), because all workers would contend for a common
+scale factor. With plain adds and one column, all coordinates of a dense row are written, also for
+values of zero.
 """
 
 import numpy as np
@@ -65,7 +66,8 @@ def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic
                 else:
                     w[j] += kind(change)
                 if averaging:
-                    # the sum of N iterates is N w - sum over changes of (iterates before) * change
+                    # the sum of N iterates is N w minus the sum over changes of (number of iterates
+                    # before) * change
                     private.lag[j] -= (t - max(rule.first_t, rule.average)) * change
 
 
@@ -124,7 +126,7 @@ def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, col
 
 @helper
 def hogwild_rows(rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic):
-    """Take one step per row ``order[first:last]``, `rule.batch` rows from one read.
+    """Take one step per row ``order[first:last]``; write after every `rule.batch` rows.
 
     w, intercept : the vector and the intercepts that are read and written
     rarity : see `shared_arrays.Vector`

@@ -1,13 +1,13 @@
-"""Losses as integer codes: a scalar value and a scalar derivative each.
+"""Losses as integer codes; each has a scalar value and a scalar derivative.
 
 A kernel takes ``loss: int``. Passing a compiled function instead would miss Numba's disk cache in
 every new process. The formulas and their edge cases are scikit-learn's, so one worker fits the same
 model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
 
 The multinomial loss couples the columns of a row: its prediction in a column is the logarithm of
-the class's probability, which needs all margins of the row (`log_probabilities`). After that it too
-is a scalar per column: `y` is in {0, 1}, the value is counted once, in the column of the row's own
-class, and the derivative is in the column's *margin*.
+the class's probability, which needs all margins of the row (`log_probabilities`). Given these
+predictions it is a scalar per column too: `y` is in {0, 1}, the value is counted once, in the
+column of the row's class, and the derivative is taken in the column's *margin*.
 """
 
 import math
@@ -42,13 +42,13 @@ CODES = {
 }
 
 KINKED = ("hinge", "perceptron", "epsilon_insensitive")  # derivatives jump
-COUPLED = ("multinomial",)  # of all columns of a row together: no dual step for one column
+COUPLED = ("multinomial",)  # these couple all columns of a row: no dual step for one column
 MAX_DERIVATIVE = 1e12
 
-# Upper bound of the second derivative in the prediction; for the losses with a kink, the change of
-# the derivative over a unit of margin, which limits a block of steps in the same way. For the
-# multinomial loss it is a bound of the Hessian in all margins of a row: of its largest eigenvalue,
-# and of the sums of its rows' absolute values, 2 p (1 - p).
+# Upper bound of the second derivative in the prediction. For the losses with a kink it is the
+# change of the derivative over a unit of margin, which limits a block of steps in the same way. For
+# the multinomial loss it is a bound of the Hessian in all margins of a row: of its largest
+# eigenvalue, and of the sums of its rows' absolute values, 2 p (1 - p).
 CURVATURE = {
     LOG_LOSS: 0.25,
     HINGE: 1.0,
@@ -122,7 +122,7 @@ def loss_value(loss, epsilon, y, p):
 
 @inlined
 def clipped(derivative):
-    """Bound a derivative that may grow without bound, against numerical blow-up."""
+    """Clip a derivative that may grow without bound to MAX_DERIVATIVE in size."""
     return min(max(derivative, -MAX_DERIVATIVE), MAX_DERIVATIVE)
 
 
@@ -177,12 +177,12 @@ def loss_derivative(loss, epsilon, y, p):
 def loss_curvature(loss, epsilon, y, p):
     """Return a smooth loss's second derivative in the prediction `p`; 0 for a loss with kinks.
 
-    Where the derivative itself has a kink, one of the two one-sided values is returned.
+    If the derivative itself has a kink at `p`, one of the two one-sided values is returned.
     """
     if loss == LOG_LOSS:
         e = exp_of_negative(-abs(p))
         return e / ((1.0 + e) * (1.0 + e))
-    if loss == MULTINOMIAL:  # in the column's own margin
+    if loss == MULTINOMIAL:  # the second derivative in the column's own margin
         return math.exp(p) * (1.0 - math.exp(p))
     if loss == SQUARED_HINGE:
         return 2.0 if p * y < 1.0 else 0.0
@@ -205,15 +205,15 @@ def negative_entropy(u):
 
 @inlined
 def loss_conjugate(loss, epsilon, y, a):
-    """Return the loss's convex conjugate at target `y`, ``max_p (a p - loss(p))``, for a dual.
+    """Return the loss's convex conjugate at target `y`, ``max_p (a p - loss(p))``, at `a`.
 
-    a : a derivative that the loss has at some point, or such a number moved towards zero; the
-        conjugate is finite for it
+    a : a derivative that the loss has at some point, or such a derivative moved towards zero, so
+        that the conjugate is finite
     """
     if loss == LOG_LOSS:
         probability = a + y
         return negative_entropy(probability) + negative_entropy(1.0 - probability)
-    if loss == MULTINOMIAL:  # a column's share of it
+    if loss == MULTINOMIAL:  # a column's share of the conjugate
         return negative_entropy(a + y)
     if loss == PERCEPTRON:
         return 0.0

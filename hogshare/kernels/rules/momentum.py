@@ -1,9 +1,9 @@
-"""Steps of rules that store earlier gradients, one pass over the vector each.
+"""Steps of rules that store earlier gradients; a step is one pass over the vector.
 
-A step overwrites its gradient and is then subtracted from the vector, by the same pass if the
-worker may write that. Operations are rounded as written, so NumPy's loop has the same bits. All
-arrays have the vector's dtype and length n, and are the worker's own, except a vector without
-locks.
+A step overwrites its gradient, and is then subtracted from the vector: in the same pass if the
+worker may write the vector. Operations are rounded as written, so NumPy's operations give the same
+bits. All arrays have the vector's dtype and length n. They are the worker's own, so stores are
+plain; only the one vector without locks has other writers.
 """
 
 import math
@@ -18,18 +18,17 @@ CHUNK = 2048  # numbers that stay in the nearest cache from their step to its su
 
 @exact_helper
 def make_step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
-    """Overwrite a gradient with the step.
+    """Overwrite the gradient g with the step.
 
     PLAIN : ``eta g``
     HEAVY : ``v = momentum v + eta g`` in `first`, and the step is v
-    AHEAD : the same, and the step is ``momentum v + eta g``
+    AHEAD : ``v = momentum v + eta g`` in `first`, and the step is ``momentum v + eta g``
     ADAM : ``m = b1 m + (1 - b1) g`` and ``v = b2 v + (1 - b2) g^2`` in `first` and `second`, and
         the step is ``eta m / (sqrt v + e)``
 
-    share_1, share_2 : the momentum, or the b1 and b2
-    Sources: Polyak 1964; Sutskever, Martens, Dahl and Hinton 2013 for Nesterov's momentum, in
-    scikit-learn's form; Kingma and Ba 2015, with the moments' corrections in `eta`, as its section
-    2 proposes.
+    share_1, share_2 : momentum in `share_1`; for ADAM, b1 and b2 Sources: Polyak 1964; Sutskever,
+        Martens, Dahl and Hinton 2013 for Nesterov's momentum, in scikit-learn's form; Kingma and Ba
+        2015, with the moments' corrections in `eta`, as its section 2 proposes.
     """
     number = gradient.dtype.type
     size, old_1, old_2, least = number(eta), number(share_1), number(share_2), number(epsilon)
@@ -57,7 +56,7 @@ def make_step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
 
 @exact_helper
 def descend(w, gradient, first, second, kind, eta, share_1, share_2, epsilon):
-    """Overwrite a gradient with the step, and subtract that from the vector."""
+    """Overwrite a gradient with the step, and subtract the step from the vector."""
     for begin in range(0, gradient.shape[0], CHUNK):
         end = begin + CHUNK
         step, own = gradient[begin:end], w[begin:end]
@@ -96,7 +95,7 @@ def step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
 
 @kernel
 def shorten(gradient, longest):
-    """Multiply a gradient so that the root of its squares' sum is at most `longest`."""
+    """Scale a gradient down so that its Euclidean norm is at most `longest`."""
     total = 0.0
     for j in range(gradient.shape[0]):
         value = np.float64(gradient[j])

@@ -2,7 +2,7 @@
 
 The l2 part is a scale factor on the whole vector; the l1 part is the cumulative penalty of
 Tsuruoka, Tsujii and Ananiadou (2009): every feature stores the amount of the penalty that it has
-received, and catches up when a row touches it, so a sparse row costs only its nonzeros.
+received, and catches up when a row touches it, so a sparse row takes time only for its nonzeros.
 """
 
 import numpy as np
@@ -19,9 +19,10 @@ CODES = {None: NONE, "none": NONE, "l1": L1, "l2": L2, "elasticnet": ELASTICNET}
 
 
 def code_of(penalty: str | None, l1_ratio: float) -> int:
-    """Return a penalty's code by the parts that it has.
+    """Return the code of a penalty, given its name and its share of l1.
 
-    An elastic net without l1 is the l2 penalty: no array for a received l1 penalty exists then.
+    An elastic net with only one part has the code of that part: without l1, no array of received l1
+    penalties exists.
     """
     if penalty == "elasticnet":
         return {0.0: L2, 1.0: L1}.get(float(l1_ratio), ELASTICNET)
@@ -32,8 +33,8 @@ def code_of(penalty: str | None, l1_ratio: float) -> int:
 def clip_coordinate(w, received, j, scale, inverse, due):
     """Bring coordinate `j` up to the cumulative penalty `due`; `inverse` is one over the scale.
 
-    A coordinate above zero is lowered, to zero at most, one below it is raised; a zero stays zero,
-    as in scikit-learn.
+    A coordinate above zero is lowered, but not below zero; a coordinate below zero is raised, but
+    not above zero. A zero stays zero, as in scikit-learn.
 
     w, received : one worker's own (`sgd_steps.Private`), so that stores are plain; `received` is
         the signed sum of the clips so far, in units of the model ``scale * w``
@@ -54,7 +55,7 @@ def clip_coordinate(w, received, j, scale, inverse, due):
 def clip_l1(rows, start, end, w, received, scale, due):
     """Bring the support of one row up to the cumulative penalty `due[c]`.
 
-    received : as w, penalty that each coordinate has received so far
+    received : array like w, the penalty that each coordinate has received so far
     scale : float64[n_columns], the model is ``scale * w``
     """
     n_columns = np.uint64(due.shape[0])

@@ -1,9 +1,9 @@
-"""Proximal points of the losses: the best trade-off of a prediction's loss and its distance.
+"""Proximal points of the losses: the best trade-off of a prediction's loss and its displacement.
 
 ``proximal_point`` is ``argmin_u size * loss(y, u) + (u - z)^2 / 2``, in closed form for every loss
 except the log loss, whose equation is solved by Newton's method inside a shrinking bracket.
-``kinked_slope`` is the derivative of a loss with a kink at such a point; in the kink, it is the one
-of the many subgradients that leads to the point.
+``kinked_slope`` is the derivative of a loss with a kink at such a point; in the kink it is the
+subgradient that leads to this point.
 """
 
 from hogshare.kernels.jit.decorators import helper, inlined
@@ -40,7 +40,7 @@ def logistic_point(y, z, size, guess, close):
 @inlined
 def shrunk(size, bound):
     """Move `size` towards zero by `bound`, but not beyond zero (soft threshold)."""
-    # one of the terms is zero; a branch on the sign would be hard to predict
+    # one of the two terms is zero; a branch on the sign would be hard to predict
     return max(size - bound, 0.0) + min(size + bound, 0.0)
 
 

@@ -1,9 +1,10 @@
-"""SAGA on a vector that only one worker writes: gradients stored per row, no lasting noise.
+"""SAGA on a vector that only one worker writes: gradients are stored per row, and noise vanishes.
 
-The table has, per row and column, the loss's derivative at the row's last visit. A step moves along
-the difference to it plus the table's average, so the variance vanishes while the step size stays.
-On sparse rows only the row's own features are touched: average and penalty are scaled by each
-feature's rarity (the diagonal D), which is right on average; the l1 part's proximal step likewise.
+The table contains, per row and column, the loss's derivative at the row's last visit. A step is
+taken along the difference from it plus the table's average, so the variance vanishes while the step
+size stays. On sparse rows only the row's own features are touched: average, penalty and the
+proximal step of l1 are scaled by each feature's rarity (the diagonal D). The step is then right on
+average.
 
 Source: Defazio, Bach and Lacoste-Julien (2014), SAGA; Leblond, Pedregosa and Lacoste-Julien (2017),
 ASAGA, for the sparse form with D and the old average in the step; Pedregosa et al. (2017),
@@ -11,31 +12,31 @@ ProxASAGA, for the proximal operator on the support. The intercept is a coordina
 one.
 
 Writers: row r's entry in `gradients` is written by the worker that has claimed the block of r. Two
-workers may have the same row for a moment (see `dual_ascent`), so several workers swap the entry
-atomically, and add exactly the difference to the old entry to the average: while no worker steps,
-the average is the mean of the table. With several workers each has a copy of vector and average;
-the exchange weights the former and adds the latter. Without an exchange see `asaga_steps`. A killed
-worker leaves the average wrong by its unexchanged changes, until it is summed anew
-(`run_membership.pause`).
+workers may have the same row for a moment (see `dual_ascent`). So several workers swap the entry
+atomically, and add exactly its difference from the old entry to the average: while no worker steps,
+the average is the mean of the table. With several workers each has a copy of vector and average. An
+exchange weights the changes of the vector, and adds the changes of the average whole. Without an
+exchange see `asaga_steps`. After a worker was killed the average lacks its unexchanged changes,
+until it is summed anew (`run_membership.pause`).
 
-The step falls within an epoch: it is level for a share of it (`level`), and then falls linearly to
-zero; in a first epoch that begins with an empty table it falls from the start, more steeply. So it
-is long far from the optimum, and short before the model is evaluated; its mean stays. The effect is
-in `docs/tried/2026-11/auto.md`.
-Departure: the papers' step is constant, and so is a step that the user sets.
+The step falls within an epoch: it is constant for a share of the epoch (`level`), and then falls
+linearly to zero. In a first epoch that begins with an empty table it falls from the start, and more
+steeply. So the step is long far from the optimum, and short before the model is evaluated; its mean
+does not change. `docs/tried/2026-11/auto.md` has measurements. Departure: the papers' step is
+constant, and so is a step that the user sets.
 
-Losses with kinks have derivatives that jump where the model changes little. So the entry of a row
-is the derivative at its proximal point, for a step from the point without the row's own old entry:
-the fixed point is the optimum for any step size, and no step is too long. In the first epochs,
-which decide to which direction of their kinks most rows belong, steps also fall from one epoch to
-the next (`fade`); afterwards they are constant. A step that falls to zero throws the entries of
-rows in their kinks from one end to the other again and again.
-Source: Defazio (2016), Point-SAGA. Departures: with sparse rows the average and the penalty act as
-above, and the prediction that the proximal point starts from omits their share of the step.
+The derivative of a loss with a kink may jump when the model changes little. So with such a loss a
+row's entry is the derivative at its proximal point, for a step from the point without the row's old
+entry. The fixed point is the optimum for any step size, and no step is too long. In the first
+epochs steps also fall from one epoch to the next (`fade`): these epochs decide on which end of the
+kink most rows are. Afterwards steps are the same in all epochs. If they fell to zero, the entries
+of rows in the kink would jump from one end to the other again and again. Source: Defazio (2016),
+Point-SAGA. Departures: with sparse rows the average and the penalty act as above, and the
+prediction from which the proximal point starts omits their share of the step.
 
-If rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
-1 / (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a
-drawn row has the feature: both make the step right on average, and the fixed point stays.
+If rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts 1 /
+(n p) times in the step (`gain`) and once in the average, and D is one over the chance that a drawn
+row has the feature. With both, the step is right on average, and the fixed point is the same.
 """
 
 import math
@@ -79,13 +80,13 @@ STEEP = -1.0  # instead of a level: 5/2 of the mean at first, falling with the p
 def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, alone, single):
     """Renew a row's entry in the table; its change is written into ``local[L_STEP]``.
 
-    w, intercept : the model at which the row is evaluated
-    length : factor of a column's step size in the following step; 0 if there is none
+    w, intercept : coefficients and intercepts of the model at which the row is evaluated
+    length : factor of a column's step size in the following step; 0 if no step follows
     alone : whether no other worker may be at the same row
     single : see `sgd_rows`
 
-    Returns whether any column learns, and, with a single column, its change. A column that does not
-    learn has step, change and ``L_ETA`` zero.
+    Returns whether any column learns, and, with a single column, its change. If a column does not
+    learn, its step, its change and ``L_ETA`` are zero.
     """
     n_columns = 1 if single else local.shape[1]
     margin_of = local[layout.L_MARGIN]
@@ -136,7 +137,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, a
             before = swap_float(gradients, place, after)
         last = np.float64(after) - np.float64(before)
         change[c] = last
-        if before != 0.0:  # a first visit only fills the table: no measure of the step
+        if before != 0.0:  # a first visit only fills the table, so it does not measure the step
             local[layout.L_CHANGE, c] += last * last
         local[layout.L_ETA, c] = columns[layout.C_ETA, c]
     return active, last
@@ -175,8 +176,8 @@ def single_step(rows, start, end, rarity, private, change, step, gain, share, l2
 def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stretch):
     """Move one row's features by ``-step (gain change x + D average)``, then shrink for l1 and l2.
 
-    The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot
-    where a feature is so rare that ``step D l2`` is above 2.
+    The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot for
+    a feature so rare that ``step D l2`` is above 2.
     """
     w = private.w
     average = private.average
@@ -247,7 +248,8 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
 def step_in_units(rows, start, private, divisors, step, gain, share, l2, l1, stretch):
     """Do `saga_step` for a dense row of divided columns; the penalty acts on the original ones.
 
-    divisors : of the columns; a coefficient is its divisor times that of the original column
+    divisors : the columns' divisors; a coefficient is its divisor times the coefficient of the
+        original column
     """
     w = private.w
     average = private.average
@@ -286,13 +288,13 @@ def strengths(rule):
 
 @inlined
 def gain_of(chances, r):
-    """Return the factor that makes a row's step right on average if chances are unequal."""
+    """Return the factor of a row's step that makes it right on average if chances are unequal."""
     return 1.0 / chances[np.uint64(r)] if chances.shape[0] > 0 else 1.0
 
 
 @inlined
 def prefetch_ahead_in(gradients, rows, order, i, n_columns):
-    """Do `prefetch_ahead` for rows, and for their entries in the table."""
+    """Prefetch the data of rows soon after ``order[i]``, and their entries in the table."""
     prefetch_ahead(rows, order, i)
     if i + PREFETCH_LABELS < order.shape[0]:
         prefetch_to_write(gradients, row_at(order, i + PREFETCH_LABELS) * np.uint64(n_columns))
@@ -300,7 +302,7 @@ def prefetch_ahead_in(gradients, rows, order, i, n_columns):
 
 @inlined
 def level_of(rule, plan, columns, ticket):
-    """Return the share of a block's epoch in which the step is level, or STEEP; see `bend`."""
+    """Return the share of a block's epoch in which the step is constant, or STEEP; see `bend`."""
     epoch = ticket // plan.n_blocks
     if rule.steep != 0 and epoch == 0:
         return STEEP
@@ -410,9 +412,9 @@ def average_table(rows, table, share, average, mean):
 
 @helper
 def fade(rule, columns, epoch):
-    """Let the steps for a loss with kinks fall with the epochs' cube root, at an epoch's end.
+    """At an epoch's end, let the steps for a loss with kinks fall with the epochs' cube root.
 
-    They do so only in those epochs within which steps fall.
+    They fall only in the epochs within which steps fall.
     """
     if rule.method != SAGA or not losses.is_kinked(rule.loss):
         return
@@ -424,7 +426,7 @@ def fade(rule, columns, epoch):
 
 @helper
 def tame(columns, sums, epoch, coupled):
-    """Halve the step size of a column whose table changes more and more, at an epoch's end.
+    """At an epoch's end, halve the step size of a column whose table changes more and more.
 
     If the run converges, an epoch's changes of the table vanish; if steps are too long, they stay
     or grow. So the step is halved when an epoch's sum of squared changes has risen `PATIENCE` times

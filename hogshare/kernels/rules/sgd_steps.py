@@ -6,12 +6,12 @@ intercept step on sparse rows, clipped derivative, passive-aggressive steps), so
 scikit-learn's model.
 
 Averaging (Xu 2011; the sparse form of Bottou) stores the *sum* of iterates: with the model ``scale
-* w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales and a change of
-w by delta adds ``-A * delta`` to lag. Departure: a float64 sum, where scikit-learn has a running
-mean in the rows' dtype; a sum adds up over workers and over exchanges. A run of one worker that
-continues from a mean of `before` iterates may write into that mean itself, as scikit-learn does,
-and in the rows' dtype: its iterates then count 1 / before in the lag (`RuleNumbers.iterate`), and
-the lag times before is the sum.
+* w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales, and a change of
+w by delta adds ``-A * delta`` to lag. Departure: this is a float64 sum, while scikit-learn has a
+running mean in the rows' dtype; sums of several workers, and of several exchanges, can be added up.
+If a run of one worker continues from a mean of `before` iterates, it may write into that mean
+itself, as scikit-learn does, in the rows' dtype. Its iterates then count ``1 / before`` in the lag
+(`RuleNumbers.iterate`), and the sum is `before` times the lag.
 """
 
 from typing import NamedTuple
@@ -48,7 +48,7 @@ SAGA = 2
 class RuleNumbers(NamedTuple):
     """Scalars of the update, constant during a run. See `problems.linear` for their meaning.
 
-    Those from `method` on belong to the rules that remember rows; see
+    The fields from `method` on belong to the rules that remember rows; see
     `hogshare.kernels.rules.dual_ascent` and `hogshare.kernels.rules.saga_steps`.
     """
 
@@ -83,7 +83,7 @@ class RuleNumbers(NamedTuple):
     fewest: (
         float  # least share of the rows in SDCA's model in a run's first epoch; see `dual_ascent`
     )
-    coordinate: int  # whether one coordinate is written, and which; see `coordinate_steps`
+    coordinate: int  # which single coordinate is written, or ALL; see `coordinate_steps`
     iterate: float  # weight of an iterate in the lag: 1, or less if the lag is a mean
     stride: float = 1.0  # time of a row: rows visited by all sites meanwhile, as in the plan
     represents: float = (
@@ -92,19 +92,20 @@ class RuleNumbers(NamedTuple):
 
 
 class Private(NamedTuple):
-    """The arrays that one worker writes and no other reads meanwhile.
+    """The arrays of one worker, which no other worker reads or writes: all stores are plain.
 
-    w : rows' dtype [n_features * n_columns], the copy, to be multiplied by the scale
-    base : as w, the shared vector at the last exchange (empty with one worker)
-    received : as w, l1 penalty received by each coordinate (empty without l1)
+    w : rows' dtype [n_features * n_columns], the copy, which times the scale is the model
+    base : array like w, the shared vector at the last exchange (empty with one worker)
+    received : array like w, l1 penalty received by each coordinate (empty without l1)
     lag : float64 [n_features * n_columns], see the file's head (empty without averaging); rows'
         dtype if it is the mean that a run continues from
     local : float64 [layout.N_LOCAL_FIELDS, n_columns]
-    pending : int64 [n_segments], rows whose changes of a segment have not been folded
-    average : float64 [n_features * n_columns], copy of SAGA's average (empty without)
-    average_base : as average, the shared one at the last exchange (empty with one worker)
-    scratch : float64, steps of the mini-batch in hand [batch * n_columns], then the numbers for
-        draws of coordinates, see `coordinate_steps`
+    pending : int64 [n_segments], number of rows whose changes of each segment have not been folded
+    average : float64 [n_features * n_columns], copy of SAGA's average (empty without SAGA)
+    average_base : array like average, the shared average at the last exchange (empty with one
+        worker)
+    scratch : float64, first the steps of the mini-batch in hand [batch * n_columns], then the
+        numbers for draws of coordinates, see `coordinate_steps`
     """
 
     w: np.ndarray
@@ -132,8 +133,8 @@ def target(loss, label, column, n_columns):
 def couple(loss, local, margin, intercept):
     """Replace the margins of a row by its predictions, if the loss couples its columns.
 
-    Returns whether it does; if not, each column's prediction is left to its own loop, where it
-    stays in a register.
+    Returns whether the loss couples them. If not, the loop over columns computes each prediction,
+    which then stays in a register.
     """
     if loss != losses.MULTINOMIAL:
         return False
@@ -146,8 +147,8 @@ def couple(loss, local, margin, intercept):
 @inlined
 def prefetch_ahead(rows, order, i):
     """Prefetch the data of rows soon after ``order[i]``."""
-    # beyond the stretch in hand too: after an exchange most often the next stretch of the same
-    # block follows, and its first rows would have to be waited for
+    # also beyond the rows until the next exchange: most often the next rows of the same block
+    # follow, and the loop would have to wait for the first of them
     last = order.shape[0]
     if i + PREFETCH_LABELS < last:
         prefetch_labels(rows, row_at(order, i + PREFETCH_LABELS))
@@ -157,8 +158,8 @@ def prefetch_ahead(rows, order, i):
 
 @inlined
 def weight_of(columns, c, y, weight):
-    """Return the weight of a row times its class's."""
-    # both are read: a branch on the label would be hard to predict
+    """Return a row's weight times the weight of its class."""
+    # both class weights are read: a branch on the label would be hard to predict
     positive = columns[layout.C_POSITIVE, c]
     negative = columns[layout.C_NEGATIVE, c]
     return weight * (positive if y > 0.0 else negative)
@@ -183,7 +184,7 @@ def gradient_step(rule, y, p, eta, norm2):
 
 @helper
 def fold_in_line(w, lag, scale, late):
-    """Fold the common scale of all columns, as one long vector; do not touch unchanged arrays."""
+    """Fold the common scale of all columns into one long vector; do not touch unchanged arrays."""
     kind = w.dtype.type
     if lag.shape[0] > 0 and late != 0.0:
         for j in range(w.shape[0]):
@@ -250,10 +251,10 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
 
     Counts losses and, if asked for, losses and penalties (sums, not means); see `block_sums`.
 
-    single : whether there is one column: a constant of the kernel. Then there are no loops over
-        columns, and the numbers that a step waits for stay in registers: in an array they might
-        alias the vector for all that the compiler knows. That is worth a fifth of the time of a row
-        of 136 values.
+    single : whether there is one column: a constant of the kernel. If so, there are no loops over
+        columns, and the numbers that a step waits for stay in registers. In an array they might
+        alias the vector, as far as the compiler knows. This saves a fifth of the time of a row of
+        136 values.
     """
     local = private.local
     n_columns = 1 if single else local.shape[1]
@@ -310,7 +311,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             if skip:
                 continue
             if rule.penalty >= penalties.L2:
-                # never a negative scale: too large a step sets the weights to zero
+                # no negative scale: too large a step sets the weights to zero
                 shrink = max(0.0, 1.0 - l2_share * eta * rule.alpha)
                 scale *= shrink
                 if rule.track == CRITERION:

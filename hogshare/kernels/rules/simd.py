@@ -1,17 +1,18 @@
 """SAGA's step on several features of a sparse row at once, in vector instructions.
 
 The compiler vectorises a loop over a row's features that only reads the vector
-(`row_views.margin`), but not one that writes it: two of the features might be the same. In a row
-they never are (`problems.linear.row_arrays` adds up repeated columns), so these intrinsics read the
-coordinates of four features together, compute with them together, and write them one by one. (A
-user that edits a SciPy matrix's arrays in place has to reset its `has_canonical_format`, which is
-trusted as in SciPy's own operations.)
+(`row_views.margin`), but not a loop that writes the vector, because two of the features might be
+the same. In a row no feature occurs twice (`problems.linear.row_arrays` adds up repeated columns),
+so these intrinsics read the coordinates of four features together, compute with them together, and
+write them one by one. (A user that edits a SciPy matrix's arrays in place has to reset its
+`has_canonical_format`, which is trusted as in SciPy's own operations.)
 
-That is 10 instructions per feature instead of 27, and a seventh of the time of an epoch of SAGA
-where vector, average and D are in cache (a9a). A step of plain descent already takes only four
-instructions, and gains nothing.
+This takes 10 instructions per feature instead of 27, and saves a seventh of the time of an epoch of
+SAGA if vector, average and D are in cache (a9a). A step of plain descent takes only four
+instructions anyway, and would gain nothing.
 
-Not used if the JIT is off or indices are checked (`PLAIN`): the caller's loop then does all.
+This is not used if the JIT is off or indices are checked (`PLAIN`): the caller's loop then
+processes all features.
 """
 
 from llvmlite import ir
@@ -59,7 +60,7 @@ class Lanes:
         """Load ``array[k:k + width]`` of array argument `n`, widened to float64."""
         kind = self._data_type(n)
         whole = ir.VectorType(kind, self.width)
-        # aligned to one value only: a row may begin at any
+        # aligned to one value only: a row may begin at any value
         size = self.kinds[n].dtype.bitwidth // 8
         return self._widened(self.builder.load(self._pointer(n, k), typ=whole, align=size))
 
@@ -107,8 +108,8 @@ def _mover(width):
         average : grows by ``share change x``
 
         The next row's prediction waits for `w`, and `w` for `change`. So everything that does not
-        depend on `change` is computed before, and one multiplication and one subtraction remain: a
-        sixth of the time of a row whose values are in cache.
+        depend on `change` is computed before, and only one multiplication and one subtraction
+        remain. This saves a sixth of the time of a row whose values are in cache.
         """
         arrays = w, average, rarity, indices, data
 
@@ -119,8 +120,8 @@ def _mover(width):
                 return getattr(builder, name)(a, b, flags=FAST)
 
             def fixed(name, a, b):
-                # Not reassociated: another order would put the division last. Without flags the
-                # kernels' own, `FAST`, would apply.
+                # Not reassociated: another order would put the division last. Without flags of
+                # their own these instructions would get `FAST`, the kernels' flags.
                 return getattr(builder, name)(a, b, flags=("contract",))
 
             first = lanes.number(5, types.intp)
