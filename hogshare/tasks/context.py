@@ -155,6 +155,7 @@ class AsyncContext:
 
         Parameters
         ----------
+        X : array-like or sparse matrix of shape (n_rows, ...), dask array, or problem
             Rows; or one of this package's problems, which stands for the numbers of its rows. The
             row blocks of a dask array become partitions.
         y : array-like of shape (n_rows, ...), optional
@@ -162,8 +163,8 @@ class AsyncContext:
             Number of partitions, at least one for each worker; by default the number of workers.
         loaders : sequence of callable, optional
             Loaders in place of `X`, `y` and `partitions`, one for each partition: ``loader()``
-            returns X or ``(X, y)``.
-            The worker that has the partition calls it; if it dies, another one calls it again.
+            returns X or ``(X, y)``. The worker that has the partition calls it; if that worker
+            dies, another worker calls it again.
 
         Returns
         -------
