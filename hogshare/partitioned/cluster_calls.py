@@ -51,8 +51,7 @@ class ClusterCall:
         self._given = [arg.future for arg in self._args if isinstance(arg, ClusterCall)]
         args = [arg.future if isinstance(arg, ClusterCall) else arg for arg in self._args]
         with large_graphs():
-            # not pure: a repeated call must be a new task, and not be replaced by the old task's
-            # key
+            # not pure: a repeated call must be a new task, but a pure one has the old task's key
             self.future = self._client.submit(self._function, *args, pure=False, **place)
 
     def fetch(self, notify: Callable[[ClusterCall, Fetched], object] | None = None) -> Fetched:
