@@ -1,14 +1,15 @@
 """The protocol of planes, and the base class of custom ones.
 
-A plane says where the model lives. Kernels know two planes with one vector, `Shared` and `Master`.
-A custom plane derives from `Plane`. Every worker then has a *home*, a vector of its own on which
-its steps are taken. After each of a worker's blocks, the plane may change its home, and use arrays
-that all workers share.
+A plane decides where the model lives. Kernels know two planes with one vector, `Shared` and
+`Master`. A custom plane derives from `Plane`. Every worker then has a *home*: its own vector, on
+which its steps are taken. After each block of a worker, the plane may change the worker's home, and
+may use arrays that all workers share.
 
-Writers: only its worker writes a home; the plane decides which worker writes its arrays. It does so
-in any worker's `after_block`, at any moment, also while other workers wait in theirs. An aligned
-word of 64 bits is never read half written. If one worker writes a row and others read it, a reader
-may see parts of the next state. The session's owner frees the arrays.
+Writers: only a home's worker writes the home. The plane decides which worker writes which of the
+plane's arrays; a worker writes them in its `after_block`, at any moment, also while other workers
+wait in their `after_block`. Readers: any worker. An aligned word of 64 bits is never read half
+written. If one worker writes a row and others read it, a reader may see parts of the next state.
+Freeing: the session's owner frees the arrays.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 class PlaneError(RuntimeError):
-    """A custom plane's code has raised, or has returned an invalid value."""
+    """The code of a custom plane has raised an error, or has returned an invalid value."""
 
 
 class Home(Protocol):
-    """A worker's own vector, as its plane sees it after a block.
+    """A worker's own vector, in the form that its plane uses after a block.
 
-    The vector contains the model's numbers: coefficients feature by feature, then intercepts; for a
-    problem by a gradient, its parameters.
+    The vector contains the numbers of the model: coefficients feature by feature, then intercepts.
+    For a problem defined by a gradient, it contains the parameters.
     """
 
     me: int
@@ -46,12 +47,12 @@ class Home(Protocol):
 
     @property
     def blocks(self) -> int:
-        """Blocks that this worker has completed."""
+        """Number of blocks that this worker has completed."""
         ...
 
     @property
     def clock(self) -> int:
-        """Blocks as barriers count them: a late worker begins at the others' least clock."""
+        """Number of blocks as barriers count them: a late worker begins at the least clock."""
         ...
 
     @property
@@ -64,7 +65,7 @@ class Home(Protocol):
         ...
 
     def write(self, vector: np.ndarray) -> None:
-        """Continue from another vector."""
+        """Replace the vector by another one, from which the worker continues."""
         ...
 
     def post(
@@ -72,9 +73,9 @@ class Home(Protocol):
     ) -> bool:
         """Send a message along an edge; return False if its queue is full.
 
-        values : float64 [n], the vector's values at `places`, or all of them without places
-        places : int64 [n]
-        round : an integer that is passed to the reader with them
+        values : float64 array of shape (n,), the vector's values at `places`, or the whole vector
+        places : int64 array of shape (n,), or None for the whole vector
+        round : an integer that is passed to the reader with the values
         """
         ...
 
@@ -83,7 +84,7 @@ class Home(Protocol):
         ...
 
     def take(self, sender: int) -> None:
-        """Acknowledge that message: the sender may write its arrays again."""
+        """Acknowledge the message that `mail` returned: its arrays may be overwritten."""
         ...
 
 
@@ -113,18 +114,18 @@ class Plane:
     """
 
     # a plane's declarations, with the defaults of custom planes
-    has_homes: ClassVar[bool] = True  # a vector for each worker, which the plane itself manages
+    has_homes: ClassVar[bool] = True  # whether each worker has a vector that the plane manages
     has_master: ClassVar[bool] = False  # whether a master owns the model
     cutoff: int | None = None  # greatest age of messages
-    queue: int = 1  # messages of an edge that may be under way
+    queue: int = 1  # number of messages of an edge that may be under way
     checkpointed: tuple[str, ...] = ()  # the plane's own arrays that checkpoints store
     seen: tuple[str, ...] = ()  # arrays in `owners` whose rows other workers read at any moment
     moved: tuple[str, ...] = ()  # arrays by edge that `reader_of` reads, written by the sender
     is_chosen: bool = False  # whether `fitted` returns another plane
     uses_registers: bool = False  # whether a message may be overwritten before it is read
     needs_memory: str = "is_by_mail=False"  # the setting that needs shared memory, if any
-    extra: int = 0  # numbers of a message besides those of a vector
-    whose: int | None = None  # the worker whose home is the model, if alive; None: use `model`
+    extra: int = 0  # how many numbers a message has besides a vector
+    whose: int | None = None  # the worker whose home is the model, if it lives; None: use `model`
 
     @property
     def least_workers(self) -> int:
@@ -133,17 +134,17 @@ class Plane:
 
     @property
     def is_by_mail(self) -> bool:
-        """Whether workers communicate by messages only, and may be far from each other.
+        """Whether workers communicate only by messages, and may be far from each other.
 
-        Machines that share no memory can run such a plane. Other machines see what a worker writes
-        into the plane's arrays at the next epoch barrier, and only for arrays that `owners` names.
-        Mail is acknowledged (``home.post``); no message is overwritten.
+        Machines that do not share memory can run such a plane. If a worker writes into the plane's
+        arrays, other machines see the values at the next epoch barrier, and only in arrays that
+        `owners` names. Mail is acknowledged (``home.post``); no message is overwritten.
         """
         return False
 
     @property
     def shares_rows(self) -> bool:
-        """Whether every worker trains on rows of its own, and not on rows that it claims."""
+        """Whether every worker trains on its own rows, not on rows that it claims."""
         return False
 
     @property
@@ -163,7 +164,7 @@ class Plane:
 
     @property
     def has_cells(self) -> bool:
-        """Whether a block is a cell of the problem, whose numbers no other worker writes."""
+        """Whether a block is a cell of the problem; no other worker writes the cell's numbers."""
         return False
 
     @property
@@ -173,36 +174,38 @@ class Plane:
 
     @property
     def is_direct(self) -> bool:
-        """Whether the workers of a group read and write the group's one vector directly."""
+        """Whether the workers of a group read and write the group's common vector directly."""
         return False
 
     @property
     def weighs(self) -> bool:
-        """Whether changes are weighted by the problem's curvature, which the run then stores."""
+        """Whether changes are weighted by the problem's curvature; the run then stores it."""
         return False
 
     def fitted(self, problem: Any, n_rows: int, n_workers: int) -> Plane:
-        """Return the plane with its ``"auto"`` settings chosen, except those of `rows_of_block`.
+        """Return the plane with its ``"auto"`` settings chosen.
 
-        n_rows : rows that are trained on
+        Settings that `rows_of_block` chooses are not chosen here.
+
+        n_rows : number of rows that are trained on
         """
         return self
 
     def by_steps(self, block_rows: int, step_rows: int) -> Plane:
-        """Return the plane for blocks of `block_rows` rows and gradient steps of `step_rows`."""
+        """Return the plane for blocks of `block_rows` rows and steps of `step_rows` rows."""
         return self
 
     @property
     def settled(self) -> Plane:
-        """The plane that runs: this one, unless it is the same as a simpler plane."""
+        """The plane that runs: this plane, or an equivalent simpler plane."""
         return self
 
     def mode(self, n_workers: int) -> int:
-        """Return the plane's code in a run's plan: a worker with a home is alone on it."""
+        """Return the plane's code in a run's plan; by default the code of a worker on its home."""
         return epoch_schedule.ALONE
 
     def interval(self, problem: Any) -> int:
-        """Return the rows between two exchanges in kernels; 0: kernels do not exchange."""
+        """Return the number of rows between two exchanges in kernels; 0: no exchange there."""
         return 0
 
     def rows_of_block(
@@ -210,7 +213,7 @@ class Plane:
     ) -> int | None:
         """Return the default number of rows in a block; None: any number.
 
-        n_rows : rows that are trained on
+        n_rows : number of rows that are trained on
         late_step : step size of a row of a linear problem at the end of the run
         """
         return None
@@ -223,9 +226,10 @@ class Plane:
         return self
 
     def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
-        """Return a block's rows by the links' times, for a problem by a gradient; None: any.
+        """Return the number of rows of a block that is worth its links' time; None: any number.
 
-        If that depends on the time of a row, a gradient is computed and timed.
+        For a problem defined by a gradient. If the number depends on the time of a row, a gradient
+        is computed and timed.
         """
         return None
 
@@ -237,7 +241,7 @@ class Plane:
         """Refuse blocks that do not fit the plane's interval of rows.
 
         block_rows : the final number of rows in a block
-        own_rows : rows that a worker visits in an epoch
+        own_rows : number of rows that a worker visits in an epoch
 
         Raises
         ------
@@ -264,35 +268,43 @@ class Plane:
     # -- methods of custom planes ----------------------------------------------------------------
 
     def arrays(self, n_params: int, n_workers: int) -> Shapes:
-        """Return shape and dtype of the arrays that all workers share, by name; initially zeros.
+        """Return the shapes and dtypes, by name, of the arrays that all workers share.
+
+        The arrays are initially zero.
 
         Parameters
         ----------
         n_params : int
-            Numbers of a home's vector.
+            Length of a home's vector.
         n_workers : int
+            Number of workers.
         """
         return {}
 
     def enter(self, home: Home) -> None:
-        """Prepare a worker: it calls this before its first block, with its initial vector."""
+        """Prepare a worker; the worker calls this before its first block.
+
+        Its home then has the initial vector.
+        """
 
     def after_block(self, home: Home) -> Generator[Any, bool, None] | None:
-        """Act after a block: each worker calls this in its own thread or process.
+        """Act after a block; each worker calls this in its own thread or process.
 
-        It must not block. A plane that waits for other workers makes it a generator that yields
-        `Until`. The worker takes its next block after the generator has ended.
+        The method must not block. If a plane has to wait for other workers, the method must be a
+        generator that yields `Until`. The worker takes its next block after the generator has
+        ended.
         """
         raise NotImplementedError
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the model of the homes, for evaluations and the report; by default their mean.
+        """Return the model for evaluations and the report; by default, the mean of the homes.
 
         Parameters
         ----------
         homes : ndarray of shape (n_inhabited, n_params)
-            Vectors of the workers that have completed a block and have not died; all vectors, if no
-            worker has. A worker that joins late begins at the others' current model.
+            Vectors of the workers that have completed a block and have not died. If there are no
+            such workers, the vectors of all workers. A worker that joins late begins at the
+            others' current model.
         arrays : mapping of str to ndarray
             The plane's own arrays.
 
@@ -309,51 +321,59 @@ class Plane:
         """
 
     def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Whether a worker that joins late begins at the others' model.
+        """Whether worker `me`, which joins late, begins at the others' model.
 
-        If not, it begins at the run's first vector.
+        If it does not, it begins at the run's first vector.
         """
         return True
 
     def reader_of(self, edge: int, to: int, arrays: Mapping[str, np.ndarray]) -> int:
-        """Return the current reader of an edge: the one of `edges`, unless the plane moves it."""
+        """Return the current reader of an edge; by default, the reader in `edges`."""
         return to
 
     def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
-        """Return the kind of a message in `Report.traffic`, by its header.
+        """Return the kind of a message in `Report.traffic`, judged from its header.
 
         Parameters
         ----------
         round : int
-            The round that it was posted with.
-        n_places, n_dense : int
-            The number of its values with a place, and without one.
+            The round with which it was posted.
+        n_places : int
+            The number of its values with a place.
+        n_dense : int
+            The number of its values without a place.
         """
         return "mail"
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Any:
         """Return the plane's part of the report, after the run; by default None.
 
-        If it has a `traffic` attribute, this is `Report.traffic` of workers in one memory, with the
-        plane's own kinds. Otherwise all their messages count as "mail".
+        If the returned object has a `traffic` attribute with the plane's own kinds, this attribute
+        becomes `Report.traffic` for workers that share one memory. If it has none, all their
+        messages count as "mail".
         """
         return None
 
     def groups(self, n_workers: int) -> np.ndarray | None:
-        """Return the group of each worker; None: one group. A barrier sees its worker's group only.
+        """Return the group of each worker; None: all workers are one group.
 
-        Groups exclude an order of workers and throttled release.
+        A barrier sees only the group of its worker. A run with groups can neither order its workers
+        nor use throttled release.
         """
         return None
 
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
-        """Note the dead workers, bools of shape (n_workers,): called before each `model`."""
+        """Record the dead workers; called before each `model`.
+
+        dead : bool array of shape (n_workers,)
+        """
 
     def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
-        """Repair the arrays after ranks have died: called on each surviving rank, between blocks.
+        """Repair the arrays after ranks have died; called on each surviving rank, between blocks.
 
-        Only some survivors may have received the dead workers' last messages. The arrays of
-        `owners` and `checkpointed_owners` contain all survivors' rows. By default nothing is done.
+        Possibly only some survivors have received the last messages of the dead workers. The arrays
+        of `owners` and `checkpointed_owners` contain all survivors' rows. By default, this method
+        does nothing.
 
         dead : bool array of shape (n_workers,)
         """
@@ -363,42 +383,44 @@ class Plane:
         return None
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Finish the arrays: called after the last block, before the last `model`."""
+        """Finish the arrays; called after the last block and before the last `model`."""
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Complete the arrays after a checkpoint has restored some, before any worker starts.
+        """Complete the arrays after a checkpoint has restored some of them, before workers start.
 
         Messages under way are not restored: no message of the earlier run arrives.
         """
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
-        """Return the pairs ``(from, to)`` of workers, from 0, and of a master, numbered after them.
+        """Return the edges: pairs ``(from, to)`` of numbers.
 
-        A home posts along its outgoing edges, and reads the mail of its incoming ones. By default
-        no plane has edges.
+        Workers are numbered from 0, and a master has the number after the last worker's. A home
+        posts along its outgoing edges, and reads the mail of its incoming edges. By default, a
+        plane has no edges.
         """
         return []
 
     def owners(self, n_workers: int) -> dict[str, np.ndarray]:
         """Return the writers of the plane's own arrays that `model` and `account` read.
 
-        For machines that share no memory: by array name, the one worker that writes each row, int64
-        of the array's length. By default empty.
+        They are needed by machines that do not share memory. For each array's name, the value is
+        int64 of the array's length: the one worker that writes each row. By default, it is empty.
         """
         return {}
 
     def checkpointed_owners(self, n_workers: int) -> dict[str, np.ndarray]:
-        """Return the writers, as `owners` does, of `checkpointed` arrays that `owners` omits.
+        """Return the writers of those `checkpointed` arrays that `owners` omits.
 
-        These arrays are sent to all machines when a run is saved. By default empty.
+        The format is the format of `owners`. These arrays are sent to all machines when a run is
+        saved. By default, the result is empty.
         """
         return {}
 
     def edge_links(self, n_workers: int) -> list[Link] | None:
-        """Return the link of each edge, which delays its messages; None: no delay.
+        """Return the links that delay the messages of each edge; None: messages are not delayed.
 
-        Real time emulates links by delays (`hogshare.engine.emulated_links`). A `Simulator` uses
-        them instead of its network's links.
+        In real time, links are emulated by delays (`hogshare.engine.emulated_links`). A `Simulator`
+        uses these links instead of its network's links.
         """
         return None
 
@@ -408,8 +430,8 @@ def owners_of(
 ) -> dict[str, np.ndarray]:
     """Return the writer of each row of a plane's arrays, checked before a run.
 
-    Raises ValueError: if an array does not exist, has another number of rows, or an owner is no
-    worker of the run.
+    Raises ValueError if an array does not exist or has another number of rows, or if an owner is
+    not a worker of the run.
     """
     name, found = type(plane).__name__, {}
     for array, workers in plane.owners(n_workers).items():
@@ -440,7 +462,8 @@ def owners_of(
 def edges_of(plane: Plane, n_workers: int) -> list[tuple[int, int]]:
     """Return a plane's edges, checked before a run.
 
-    Raises ValueError: if an end is outside the run, an edge occurs twice, or `queue` is below 1.
+    Raises ValueError if an end is outside the run, if an edge occurs twice, or if `queue` is below
+    1.
     """
     name, ends = type(plane).__name__, n_workers + plane.has_master
     edges = [(int(sender), int(to)) for sender, to in plane.edges(n_workers)]

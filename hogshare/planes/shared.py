@@ -16,24 +16,25 @@ from hogshare.system import machine, ranges
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# Fewest and most rows of the sample that separates hot features from cold ones, and about the
-# sample's values: 0.05 ms. Four times as many gave the same objectives within 1 or 2 % (40 seeds).
+# The sample that separates hot features from cold ones: its fewest and most rows, and about its
+# number of values, which take 0.05 ms. A sample four times as large gave the same objectives within
+# 1 or 2 % (40 seeds).
 SAMPLE_ROWS, SAMPLE_VALUES = (64, 512), 1 << 14
-EXCHANGE_SHARE = 4.0  # rows' time between two exchanges, in times of an exchange
+EXCHANGE_SHARE = 4.0  # the rows between two exchanges take this many times as long as an exchange
 EASY_SHARE = 10.0  # the same, for exchanges that should cost next to nothing
 DESCENT_SPREAD = 8  # least ratio of all rows to all workers' rows between two exchanges of descent
-EXCHANGE_NS = 20.0  # of an exchange besides its coordinates, without contention
-HAND_OVERS = 12.0  # of shared words between cores, with contention
+EXCHANGE_NS = 20.0  # fixed time of an exchange without contention
+HAND_OVERS = 12.0  # shared words handed over between cores in an exchange, with contention
 MESSAGE_EXCHANGES = 3.0  # cost of a message in exchanges: read, weigh and write a copy, and add it
-MESSAGES_OF_EPOCH = 8  # fewest of each worker
-MESSAGE_ROWS = 8192  # of a message, unless its cost needs more
-MESSAGE_NS = 100_000  # of computing, which justifies a message even with l1
-EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
-LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
+MESSAGES_OF_EPOCH = 8  # fewest messages of each worker in an epoch
+MESSAGE_ROWS = 8192  # most rows of a message, unless its cost needs more rows
+MESSAGE_NS = 100_000  # computing time that justifies a message even with l1
+EXCHANGE_BYTES = 24.0  # bytes read and written per coordinate, in float32
+LINE_TRANSFERS = 2.0  # transfers of each cache line of the shared vector per exchange
 LINE_BYTES = 64.0
-SPARSE_CAUTION = 2.0  # a sparse value's time, in times of the plainest loop
-NO_CHANCES = np.empty(0)  # no row has a chance of its own
-# a problem, or an object with its n_rows, n_features, n_columns, nnz, is_sparse and dtype
+SPARSE_CAUTION = 2.0  # time of a sparse row's value, as a multiple of its time in the plainest loop
+NO_CHANCES = np.empty(0)  # all rows are visited equally often
+# a problem, or an object with the attributes n_rows, n_features, n_columns, nnz, is_sparse, dtype
 Size = Any
 
 
@@ -45,18 +46,18 @@ class Shared(Plane):
     ----------
     exchange : "auto", int or None, default="auto"
         None: every worker reads and writes the one vector, row by row and without locks. This is
-        Hogwild! and AsySG-incon as published; on sparse data with hot features it is slower than
+        Hogwild! and AsySG-incon as published. On sparse data with hot features, it is slower than
         one worker, because the hot cache lines move between the cores. An int: every worker has a
         private copy and folds it into the shared vector after this number of rows, or sooner at a
-        run's start, while the model moves fast. Each coordinate is weighted by how far a block of
-        rows moves it (see `hogshare.kernels.exchange.copy_exchange`). "auto" chooses the number.
-        With `BSP` and on a virtual clock, exchanges come at blocks' ends, and this is the default
-        number of rows in a block.
+        run's start, while the model moves fast. The change of each coordinate is weighted by how
+        far a block of rows moves it (see `hogshare.kernels.exchange.copy_exchange`). "auto": the
+        number of rows is chosen. With `BSP` and on a virtual clock, exchanges come at the ends of
+        blocks, and this number is the default number of rows in a block.
     adds : {"plain", "atomic"}, default="plain"
-        With ``exchange=None``: plain adds may lose an update when two workers write a coordinate at
-        the same time; atomic adds lose none, and cost several times as much. Several workers whose
-        iterates are averaged always add atomically: the sum of the iterates counts every change,
-        and a lost one would stay in it for good.
+        How ``exchange=None`` adds. Plain adds may lose an update when two workers write a
+        coordinate at the same time. Atomic adds lose no update, and cost several times as much.
+        Several workers whose iterates are averaged always add atomically: the sum of the iterates
+        counts every change, and a lost change would stay in the sum for good.
 
     Examples
     --------
@@ -107,7 +108,7 @@ class Shared(Plane):
         return {"atomic": atomic, "gradients": 0, "cutoff": -1, "damped": 0}
 
     def interval(self, problem: Size) -> int:
-        """Return the rows between two exchanges of one worker; 0: no exchange."""
+        """Return the number of rows between two exchanges of one worker; 0: no exchange."""
         if self.exchange is None:
             return 0
         if self.exchange != "auto":
@@ -116,10 +117,10 @@ class Shared(Plane):
 
 
 def row_nanoseconds(problem: Size) -> float:
-    """Return the rough time of one row on one core, for comparing costs.
+    """Estimate the time of one row on one core, for comparing costs.
 
-    A value of a sparse row takes about twice its time in a loop over rows in order without a loss
-    or a schedule.
+    A value of a sparse row takes about twice as long as in a loop over the rows in order, without a
+    loss or a schedule.
     """
     costs = machine.load()
     per_value = costs.dense_value_ns
@@ -130,25 +131,26 @@ def row_nanoseconds(problem: Size) -> float:
 
 
 def exchange_interval(problem: Size) -> int:
-    """Return the rows after which an exchange costs about a quarter of the rows' own time.
+    """Return the number of rows after which an exchange costs a quarter of the rows' own time.
 
-    By a cautious estimate an exchange streams three vectors of the model's size in and out (24
-    bytes per coordinate), and waits for the shared vector's lines from another core twice, to read
-    and to write them (it prefetches them once). A row costs `row_nanoseconds`. With the default
-    machine constants that is 1 ns per coordinate, 10 ns per line, 3 ns per value of a sparse row.
-    Fewer rows make the copies agree better, and cost more; see `docs/exchange.md`.
+    The estimate is cautious. An exchange streams three vectors of the model's size in and out (24
+    bytes per coordinate). It waits twice for the shared vector's cache lines from another core, to
+    read and to write them (it prefetches them once). A row costs `row_nanoseconds`. With the
+    default machine constants, a coordinate costs 1 ns, a cache line 10 ns, and a value of a sparse
+    row 3 ns. With fewer rows the copies agree better, but exchanges cost more; see
+    `docs/exchange.md`.
     """
     return _interval(problem, EXCHANGE_NS, EXCHANGE_SHARE)
 
 
 def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
-    """Return the rows between two exchanges of plain descent on `n_rows` of the rows.
+    """Return the number of rows between two exchanges of plain descent on `n_rows` of the rows.
 
-    At least `exchange_interval`, and up to an interval whose exchange costs next to nothing. An
-    epoch makes the same progress for all intervals in between, if all workers together have at most
-    an eighth of the rows between two exchanges, and fewer while the step is still long. With `l1`
-    it is the minimum: the longer a worker is alone, the more often it wrongly takes a coefficient
-    to be zero.
+    The number is at least `exchange_interval`, and at most `easy_interval`, whose exchange costs
+    next to nothing. All intervals in between make the same progress per epoch, if all workers
+    together have at most an eighth of the rows between two exchanges (and fewer while the step is
+    still long). With `l1`, the number is the minimum: the longer a worker is alone, the more often
+    it wrongly sets a coefficient to zero.
     """
     least = exchange_interval(problem)
     if l1 > 0.0:
@@ -157,11 +159,13 @@ def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> i
 
 
 def message_rows(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
-    """Return the rows that justify a message to a master: about those of `descent_interval`.
+    """Return the number of rows that justify a message to a master.
 
-    They take at least four times as long as reading, writing and adding a message of the whole
-    vector; otherwise they are an eighth of a worker's share of `n_rows`, whose changes others see
-    only once the message is sent. With `l1` they are as few as justify the master's work.
+    It is about the number of `descent_interval`. These rows take at least four times as long as
+    reading, writing and adding a message of the whole vector. Above this minimum, the number is an
+    eighth of a worker's share of `n_rows` (at most `MESSAGE_ROWS`), since other workers see the
+    changes only once the message is sent. With `l1`, it is the fewest rows that justify the
+    master's work.
     """
     least = int(MESSAGE_EXCHANGES * exchange_interval(problem))
     even = min(MESSAGE_ROWS, -(-n_rows // (MESSAGES_OF_EPOCH * n_workers)))
@@ -171,16 +175,16 @@ def message_rows(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
 
 
 def easy_interval(problem: Size) -> int:
-    """Return the rows after which an exchange costs next to nothing.
+    """Return the number of rows after which an exchange costs next to nothing.
 
-    Even for a small model, workers hand over a dozen memory words, which is most of the cost of an
+    Even for a small model, workers hand over a dozen memory words. This is most of the cost of an
     exchange of a hundred coordinates.
     """
     return _interval(problem, HAND_OVERS * machine.load().hand_over_ns, EASY_SHARE)
 
 
 def _interval(problem: Size, rendezvous_ns: float, share: float) -> int:
-    """Return the rows that take as long as `share` exchanges."""
+    """Return the number of rows that take as long as `share` exchanges."""
     costs = machine.load()
     line_share = problem.dtype.itemsize / LINE_BYTES
     per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
@@ -194,12 +198,13 @@ def feature_curvature(
 ) -> np.ndarray:
     """Estimate the objective's curvature along each feature, from a sample of rows.
 
-    With `chances` (how often an epoch visits each row) rows are drawn by them: a few rows that are
-    much larger than all others make most of the curvature, and an even sample misses them.
+    `chances` is how often an epoch visits each row. If it is given, rows are drawn in proportion to
+    it: a few rows that are much larger than all others make up most of the curvature, and an even
+    sample would miss them.
 
-    Returns, in float32 of shape (n_features,), the loss's curvature times the mean of ``|x_j| sum_i
-    |x_i|``. A feature too rare to be in the sample gets 0, which is right for the exchange: its
-    changes are added.
+    Returns the loss's curvature times the mean of ``|x_j| sum_i |x_i|``: float32 of shape
+    (n_features,). A feature too rare to be in the sample gets 0. This is right for the exchange,
+    which then adds the feature's changes.
     """
     fewest, most = SAMPLE_ROWS
     n_sample = min(most, max(fewest, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz)))
@@ -218,9 +223,10 @@ def feature_curvature(
 
 
 def feature_rarity(problem: RowProblem, chances: np.ndarray = NO_CHANCES) -> np.ndarray:
-    """Return visits per visit to a row that has the feature; float32 of shape (n_features,).
+    """Return the number of row visits per visit to a row that has the feature.
 
-    1 for dense rows. With `chances` (how often an epoch visits each row), rows count by them.
+    float32 of shape (n_features,); 1 for dense rows. With `chances` (how often an epoch visits each
+    row), rows are weighted by them.
     """
     if not problem.is_sparse:
         return np.ones(problem.n_features, np.float32)

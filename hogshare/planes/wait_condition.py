@@ -13,16 +13,16 @@ class Until:
     """Wait until a condition is true.
 
     A plane's `after_block` yields it. The yield returns True, or False if `seconds` passed first.
-    Only workers with a condition of their own wait for the waiting worker. If the run is aborted,
-    the worker leaves at the yield, and the code after it is not run.
+    Other workers go on, except workers that wait for a condition of their own. If the run is
+    aborted, the worker leaves at the yield, and the code after the yield is not run.
 
     Parameters
     ----------
     holds : callable
-        ``holds() -> bool``, a condition on other workers. It is called any number of times, and
-        must change nothing.
+        Function ``holds() -> bool``, a condition on other workers. It is called any number of
+        times, and must not change anything.
     seconds : float or None, default=None
-        The longest time to wait; virtual seconds of a `Simulator`. None: no limit.
+        The longest time to wait; with a `Simulator`, in virtual seconds. None: no limit.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """A model for every worker, averaged over the edges of a sparse graph: stochastic reduce.
 
-`hogshare.planes.replicas.reducer` says which worker writes and reads which array. Messages use
-`hogshare.kernels.mail.edge_slots` with acknowledgements, `hogshare.kernels.mail.register` without.
-The session's owner frees the arrays.
+For the writers and readers of the arrays see `hogshare.planes.replicas.reducer`. Messages use
+`hogshare.kernels.mail.edge_slots` with acknowledgements, and `hogshare.kernels.mail.register`
+without them. The session's owner frees the arrays.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ CHOICES = {
     "fold": ("mean", "sum"),
     "rows": ("share", "claimed"),
 }
-# of "auto": rough times, constant across machines: the same data must give the same rounds
+# rough times for "auto", constant across machines: the same data must give the same rounds
 ROW_NS, VALUE_NS, REDUCE_NS, NUMBER_NS = 50.0, 3.0, 200_000.0, 4.0
-REDUCE_SHARE = 4.0  # rows' time between two reduces, in times of a reduce
-FEWEST_REDUCES = 4  # in an epoch
+REDUCE_SHARE = 4.0  # the rows between two reduces take this many times as long as a reduce
+FEWEST_REDUCES = 4  # fewest reduces in an epoch
 
 
 @dataclass(frozen=True, eq=False)
 class Replicas(Plane):
     """A model for each worker, averaged with its in-neighbours' models at a fixed interval of rows.
 
-    Every worker trains on its share of the rows, by compiled kernels or by a gradient. After each
-    `every` rows it *reduces*: it posts its model to its out-neighbours in the graph, and continues
-    from the weighted average of its own model and its in-neighbours'. A round costs a worker as
-    many messages as its out-degree, regardless of the number of workers (`hogshare.topology`).
+    Every worker trains on its share of the rows, with compiled kernels or with a gradient. After
+    every `every` rows it *reduces*: it posts its model to its out-neighbours in the graph, and
+    continues from the weighted average of its own model and its in-neighbours' models. In a round,
+    a worker sends as many messages as its out-degree, regardless of the number of workers
+    (`hogshare.topology`).
 
     Parameters
     ----------
@@ -57,52 +58,55 @@ class Replicas(Plane):
         "one-peer" or "hypercube"; an array whose entry [i, j] says whether i sends to j; or a
         function of the number of workers. The graphs of a list are used in rotation, one per round.
     every : "auto" or int, default="auto"
-        Rows of a worker between two reduces, in whole blocks: a multiple of the rule's `batch`, or
-        of `block` if `solve` has one; for gradients with neither, above 64 a multiple of 64. Every
-        epoch ends with a reduce. "auto": a reduce takes about a fifth of the time, at least four
-        times in an epoch; by a gradient, a reduce after every block. The choice depends on the
-        data, never on measured time.
+        Number of rows of a worker between two reduces, in whole blocks: a multiple of the rule's
+        `batch`, or of `block` if `solve` has one; for gradients with neither, a number above 64
+        must be a multiple of 64. Every epoch ends with a reduce. "auto": reduces take about a fifth
+        of the time, and there are at least four in an epoch; with gradients, a reduce follows every
+        block. The choice depends on the data, never on measured time.
     sync : {"notify-ack", "bsp", "async"}, default="notify-ack"
         "notify-ack": a reduce waits for this round's message of every in-neighbour, and
-        acknowledges it after use. A message is sent when the one before has been acknowledged.
-        Every reduce is whole, and a worker is never more than a round ahead of its neighbours.
-        "bsp": all workers wait at a barrier, then use the messages that have come. "async": a
-        worker uses these at once, and with rows of its own does not wait at an epoch's end.
-        Without acknowledgements a message may overwrite the one before. A reduce leaves out torn
-        messages, whose rounds before and after the values differ, and messages that it has used;
-        the remaining weights are rescaled to sum to one.
+        acknowledges the message after use. A message is sent when the previous message has been
+        acknowledged. Every reduce is whole, and a worker is never more than a round ahead of its
+        neighbours. "bsp": all workers wait at a barrier, and then use the messages that have come.
+        "async": a worker uses the messages that have come without waiting; with ``rows="share"``,
+        it does not wait at an epoch's end either. Without acknowledgements, a message may overwrite
+        the previous message. A reduce leaves out messages that it has already used, and torn
+        messages (the rounds before and after the values differ); the remaining weights are rescaled
+        to sum to one.
     queue : int, default=1
-        Messages of an edge that may be under way, and so the rounds that a worker may be ahead.
+        Number of messages of an edge that may be under way; by this number of rounds, a worker may
+        be ahead.
     send : {"model", "change"}, default="model"
-        The content of a message: the model, or its change since the last message, from which the
-        reader reconstructs the model. Nonzero numbers are sent with their places if that is
-        shorter. Changes need "notify-ack", because a lost change is never sent again.
+        The content of a message: the model, or its change since the last message. The reader
+        reconstructs the model from the changes. Nonzero numbers are sent with their places if this
+        is shorter. Changes need "notify-ack", because a lost change is never sent again.
     fold : {"mean", "sum"}, default="mean"
         "mean": continue from the average. "sum", for changes: add the in-neighbours' own steps to
-        the worker's; changes reach direct neighbours only.
+        the worker's steps; changes reach only direct neighbours.
     rows : {"share", "claimed"}, default="share"
-        "share": each worker has rows of its own, dealt in rotation. A run with "notify-ack" and a
-        seed is then the same bit for bit in threads, in processes and on a virtual clock.
-        "claimed": workers claim blocks of all rows, and a slow one trains on fewer; bits may vary.
+        "share": each worker has its own rows, dealt in rotation. A run with "notify-ack" and a seed
+        is then the same bit for bit in threads, in processes and on a virtual clock. "claimed":
+        workers claim blocks of all rows, and a slow worker trains on fewer rows; bits may vary.
     weights : {"auto", "uniform", "metropolis", "push-sum"} or array, default="auto"
-        The weights of averages; see `hogshare.topology.mixing_weights`. "auto": weights by which
+        The weights of averages; see `hogshare.topology.mixing_weights`. "auto": weights with which
         all workers count the same, if the graph has such weights.
     final : "mean" or int, default="mean"
-        The run's model: the average over the workers, or this worker's model.
+        The run's model: the average over the workers, or the model of the worker with this number.
     patience : float or None, default=20.0
-        A waiting worker leaves another one out if its message is late: later than this factor times
-        the mean and four standard deviations of the waiting worker's rounds, and than a second. A
-        worker that itself waits is never left out; one that sends again is included again. None: no
-        limit.
+        A waiting worker leaves another worker out if the other worker's message is late. The limit
+        is `patience` times the usual time of the waiting worker's rounds (their mean plus four
+        standard deviations), and at least a second. A worker that itself waits is never left out. A
+        worker that sends again is included again. None: no limit.
 
     Notes
     -----
-    Source: Kadav and Kruus 2016 (ASAP). Departures: the root graph is the additive one, weights are
-    checked, every message has its round before and after its values, and a dead worker is removed
-    from the graph (`topology.without`). `docs/replicas.md` helps to choose a graph.
+    Source: Kadav and Kruus 2016 (ASAP). Departures: (1) the root graph is the additive one,
+    (2) weights are checked, (3) every message has its round before and after its values, and (4) a
+    dead worker is removed from the graph (`topology.without`). `docs/replicas.md` helps to choose a
+    graph.
 
-    Only the workers' own steps move their average, if weights are doubly stochastic and no worker
-    is left out. The survivors train on a dead worker's rows.
+    If weights are doubly stochastic and no worker is left out, only the workers' own steps move
+    their average. The survivors train on a dead worker's rows.
 
     Examples
     --------
@@ -170,7 +174,7 @@ class Replicas(Plane):
 
     @property
     def is_by_mail(self) -> bool:
-        """True: workers send models or changes, and with ``sync="bsp"`` their rounds."""
+        """True: workers send each other models or changes, and with ``sync="bsp"`` their rounds."""
         return True
 
     @property
@@ -187,7 +191,7 @@ class Replicas(Plane):
 
     @property
     def shares_rows(self) -> bool:
-        """Whether every worker trains on rows of its own."""
+        """Whether every worker trains on its own rows."""
         return self.rows == "share"
 
     @property
@@ -202,13 +206,13 @@ class Replicas(Plane):
 
     @property
     def extra(self) -> int:  # type: ignore[override]
-        """Numbers of a message besides the vector's: push-sum's mass."""
+        """How many numbers a message has besides the vector: 1 for push-sum's mass, else 0."""
         return int(self._is_push_sum)
 
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Return the rows between two reduces."""
+        """Return the number of rows between two reduces."""
         if n_workers == 1:
             return None
         if self.every != "auto":
@@ -231,7 +235,7 @@ class Replicas(Plane):
         return topology.graphs_of(self.graph, n_workers)
 
     def weights_of(self, n_workers: int) -> list[np.ndarray]:
-        """Return the weight of each worker for each other, for each graph of the cycle.
+        """Return a matrix of weights for each graph of the cycle.
 
         Raises
         ------
@@ -378,7 +382,8 @@ class Replicas(Plane):
         return ReduceSettings(
             graphs=self._graphs(n_workers),
             weights=self.weights_of(n_workers),
-            # the survivors' graph of an undirected one may be directed: use auto for Metropolis
+            # the survivors' graph of an undirected graph may be directed, for which Metropolis
+            # weights do not exist: use "auto"
             mends="auto" if given is None or given == "metropolis" else given,
             is_push_sum=self._is_push_sum,
             sync=self.sync,
@@ -391,7 +396,7 @@ class Replicas(Plane):
         )
 
     def kind_of(self, round: int, n_places: int, n_dense: int) -> str:
-        """Return a message's kind: all values, or some with their places."""
+        """Return a message's kind: all values, or some values with their places."""
         return KINDS[WHOLE if n_dense else SPARSE]
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Reduces | None:

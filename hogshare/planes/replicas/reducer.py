@@ -1,33 +1,37 @@
 """One worker's part in a stochastic reduce: post, wait, average (ASAP, sections 3 and 4).
 
     post round t to the out-neighbours, when they have acknowledged round t - queue   (NOTIFY)
-    wait for round t of all in-neighbours, average it with its own                    (reduce)
-    acknowledge each                                                                   (ACK)
+    wait for round t of all in-neighbours, and average it with the own vector         (reduce)
+    acknowledge each message                                                           (ACK)
 
 A round sends before it waits, so a cycle of workers cannot deadlock: the worker with the least
 round always proceeds, because its out-neighbours have acknowledged its messages, and its
 in-neighbours have reached its round or can send.
 
 Writers: worker `me` writes its own rows of the plane's arrays, and the sender of an edge writes the
-edge's rows, `to` included; no row has two writers. Readers: all workers read `rounds` (the
+edge's rows, `to` included; each row has only one writer. Readers: all workers read `rounds` (the
 barrier), an edge's readers read `to`, and the caller reads the remaining arrays after the run.
+Freeing: the session's owner frees.
 
 A worker that is gone, or whose message was late, is left out: no worker waits for it. The
 survivors' graph is `topology.without`. Each survivor moves its edges from a dead reader to a new
-one, once these edges are empty; the new reader waits for such an edge only after its first message.
+reader, once these edges are empty. The new reader waits for such an edge only after the edge's
+first message.
 
-A worker whose in-neighbours are rounds ahead has been left out, and continues with their round.
-Workers that wait for it now wait for that round, so it sends its message again with the new round.
-A message that it could not send for lack of capacity is sent as soon as the edge has capacity,
-while the worker waits. Without either rule, workers that wait for each other in different rounds
-would wait for ever, because a waiting worker is never left out (`tests/models/reduce.pml`, twins
-SILENT and FORGETS).
+If a worker's in-neighbours are rounds ahead, the worker has been left out. It continues with their
+round. Workers that wait for it now wait for the new round, so (1) it sends its message again with
+the new round, and (2) if it could not send a message for lack of capacity, it sends the message as
+soon as the edge has capacity, while it waits. Without either rule, workers that wait for each other
+in different rounds would wait for ever, because a waiting worker is never left out
+(`tests/models/reduce.pml`, twins SILENT and FORGETS).
 
-With push-sum a worker's vector z stands for its mass times z. Messages do too, and bring a share of
-their sender's mass. Only steps change the sums of both over workers and messages. For all workers'
-steps to count the same, a reduce first divides them by the mass (subgradient-push: Nedic and
-Olshevsky 2015, (4) and (5), whose steps are taken on x = y z). Mass that is not sent stays with its
-sender, and a message that is late for its round counts in the next.
+With push-sum, a worker has a mass y besides its vector z, and represents the product y z. A message
+also has a vector and a mass, which is a share of its sender's mass. Only steps change the sum of
+the products y z over workers and messages; the sum of the masses does not change. A reduce first
+divides a worker's steps by its mass, so that the steps of all workers count the same
+(subgradient-push: Nedic and Olshevsky 2015, equations (4) and (5), whose steps are taken on x = y
+z). Mass that is not sent stays with its sender. A message that is late for its round counts in the
+next round.
 """
 
 from __future__ import annotations
@@ -62,18 +66,19 @@ if TYPE_CHECKING:
     from hogshare.shm.mailbox import Edge, Message
 
 NEVER = 1 << 62  # a round that does not come
-FOR_THE_FIRST_TIME, AGAIN = range(2)  # why an edge must still send its message in a round
+FOR_THE_FIRST_TIME, AGAIN = range(2)  # why an edge has yet to send its message in a round
 NO_PLACES = np.empty(0, np.int64)
-SEEN_BEFORE_LIMIT = 5  # rounds that a worker has timed before it leaves a worker out
-LEAST_SHARE = 0.1  # of the least mass on the graph: the least divisor of steps
-MOST_PASSES = 1000  # over the graph's cycle, until masses have converged
+SEEN_BEFORE_LIMIT = 5  # rounds that a worker must have timed before it leaves another worker out
+LEAST_SHARE = 0.1  # steps are divided by at least this share of the graph's least mass
+MOST_PASSES = 1000  # most passes over the cycle of graphs until masses converge
 
 
 class GraphRound(NamedTuple):
     """A worker's part in one graph of the cycle.
 
-    to : the workers that it sends to
-    weights : shape (n_workers,), its weight of each worker; by push-sum, each worker's of it
+    to : the workers to which it sends
+    weights : array of shape (n_workers,), the worker's weights of the other workers' vectors; with
+        push-sum, each worker's weight for this worker's vector
     """
 
     to: list[int]
@@ -82,7 +87,7 @@ class GraphRound(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def survivors(graph: bytes, n: int, dead: tuple[int, ...], kind: str) -> tuple[Any, Any]:
-    """Return the graph without dead workers, and its weights; cached for a process's workers.
+    """Return the graph without dead workers, and its weights; cached for all workers of a process.
 
     graph : bytes of a bool array of shape (n, n)
     """
@@ -91,7 +96,10 @@ def survivors(graph: bytes, n: int, dead: tuple[int, ...], kind: str) -> tuple[A
 
 
 def least_mass(cycle: Sequence[np.ndarray]) -> float:
-    """Return the least mass of any worker in any round: column stochastic weights, from ones."""
+    """Return the least mass of any worker in any round.
+
+    Weights are column stochastic, and masses begin at one.
+    """
     masses = np.ones(len(cycle[0]))
     least = 1.0
     for _ in range(MOST_PASSES):
@@ -116,9 +124,10 @@ def whole(values: np.ndarray, places: np.ndarray | None, n: int) -> np.ndarray:
 class ReduceSettings(NamedTuple):
     """A plane's settings for one worker.
 
-    graphs, weights : a graph and its weights for each round, in rotation
+    graphs : a graph for each round, used in rotation
+    weights : the weights of each graph
     mends : kind of weights for the survivors' graph
-    sync, send, fold, every, patience : as in `Replicas`
+    sync, send, fold, every, patience : see `Replicas`
     edges : sender and reader of each mailbox
     """
 
@@ -149,27 +158,28 @@ class Reducer:
         self.opened = {k for k, (_, to) in enumerate(settings.edges) if to == self.me}
         self.senders = [sender for sender, _ in settings.edges]
         self.dead: tuple[int, ...] = ()
-        self.last = 0  # blocks after which it has reduced last
+        self.last = 0  # completed blocks at its last reduce
         self.ahead = 0  # rounds ahead of its own count, after it had been left out
         self.seen = dict.fromkeys(range(len(settings.edges)), 0)  # register rounds used so far
-        self.times = np.zeros(3)  # of its rounds: count, mean, sum of squared distances from it
+        self.times = np.zeros(3)  # of its rounds' seconds: count, mean, squared deviations' sum
         self.ended: float | None = None  # when its last reduce ended
         self.heard: dict[int, np.ndarray] = {}  # in-neighbours' vectors, with send="change"
-        self.base: np.ndarray | None = None  # its own vector as its out-neighbours know it
+        self.base: np.ndarray | None = None  # its own vector as its out-neighbours have it
         self.owed: dict[int, np.ndarray] = {}  # changes that an edge has not sent yet
         self.extra: np.ndarray | float = 0.0  # changes that came too late for their round
         self.message: tuple[np.ndarray, np.ndarray | None] = np.empty(0), None  # of this round
-        self.unsent: dict[int, int] = {}  # edges that wait for capacity to send it, and why
-        self.share = self.given = 0.0  # mass of one message, and of all sent in this round
+        self.unsent: dict[int, int] = {}  # edges that wait for capacity to send `message`, and why
+        self.share = self.given = 0.0  # mass of one message, and of all messages of this round
         self.late: list[np.ndarray] = []  # messages with a mass that came after their round
-        self.begun = home.read() if settings.is_push_sum else np.empty(0)  # where steps begin
+        # with push-sum, the vector at which the steps since the last reduce began
+        self.begun = home.read() if settings.is_push_sum else np.empty(0)
         self.least = LEAST_SHARE * least_mass(settings.weights) if settings.is_push_sum else 0.0
         if settings.send == "change":
             self.base = self._first()
         self.round = self._round()
 
     def _round(self) -> reduce_rounds.Round | None:
-        """Return a kernel's fixed data for every round; None: this run needs the Python path."""
+        """Return the fixed data of the kernel for every round; None: this run needs Python code."""
         home, s, part = self.home, self.settings, self.graph_rounds[0]
         is_plain = s.sync == "notify-ack" and s.send == "model" and not s.is_push_sum
         at_once = all(box.transport is AT_ONCE for box in home.boxes) and not home.links
@@ -220,7 +230,7 @@ class Reducer:
     # -- a reduce
 
     def reduce(self, count: int) -> Generator[Until, bool, None]:
-        """Post, wait and average; `count` is the round by the worker's own count of blocks."""
+        """Post, wait and average; `count` is the round that follows from the worker's blocks."""
         home, s = self.home, self.settings
         now = count + self.ahead
         done = self._reduce_by_kernel(now)
@@ -260,8 +270,9 @@ class Reducer:
     def _weigh_steps(self) -> None:
         """Divide the steps since the last reduce by the mass.
 
-        A worker without in-neighbours gives its mass away and gets none, so its steps would grow
-        without bound. The divisor therefore is at least a tenth of the graph's least mass.
+        A worker without in-neighbours sends its mass away and receives no mass, so its divided
+        steps would grow without bound. Therefore the divisor is at least a tenth of the graph's
+        least mass.
         """
         mass = self.arrays["mass"][self.me]
         if mass != 1.0:
@@ -272,7 +283,7 @@ class Reducer:
     def _message(
         self, part: GraphRound, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the message: all values, or values and places, whichever is shorter."""
+        """Return the shorter message: all values, or the nonzero values with their places."""
         if self.base is not None:
             change = values - self.base
             self.base = values.copy() if self.settings.fold == "sum" else self.base + change
@@ -297,7 +308,7 @@ class Reducer:
         left, outgoing = [], self._outgoing(part)
         if self.base is not None:
             for edge in set(self.out) - {edge for edge, _ in outgoing}:
-                self._owe_change(edge, values, places)  # until a round uses that edge
+                self._owe_change(edge, values, places)  # stored until a round uses this edge
         for edge, to in outgoing:
             if boxes[edge].has_capacity:
                 suspects[to] = 0
@@ -335,7 +346,7 @@ class Reducer:
                 left.remove((edge, to))
 
     def _owe(self, edge: int, values: np.ndarray, places: np.ndarray | None) -> None:
-        """Note an unsent message: it is sent later in this round, a change with the next one."""
+        """Store an unsent message: it is sent later in this round; a change, with the next one."""
         self._count(UNSENT)
         self.unsent[edge] = FOR_THE_FIRST_TIME
         self._owe_change(edge, values, places)
@@ -424,7 +435,7 @@ class Reducer:
         return any(message is not None and message.round < now for message in mail)
 
     def _catch_up(self, edge: int, message: Message) -> None:
-        """Count a change, or a mass, that came too late for its round."""
+        """Store a change, or a mass, that came too late for its round; a later round uses it."""
         if self.settings.is_push_sum:
             self.late.append(self._values(edge, message, len(self.begun)).copy())
         elif self.base is not None:
@@ -433,12 +444,12 @@ class Reducer:
                 self.extra = self.extra + values
 
     def _collect(self, now: int) -> Generator[Until, bool, tuple[list[tuple[int, Message]], int]]:
-        """Wait for all in-neighbours' messages of this round; return those found and the round."""
+        """Wait for all in-neighbours' messages of this round; return them, and their round."""
         home, suspects = self.home, self.arrays["suspects"][self.me]
         given_up: set[int] = set()
         while True:
             self._poll_for_deaths()
-            # `gone` is read before the mail: so the last message of a gone sender is found
+            # `gone` is read before the mail, so that the last message of a gone sender is found
             part, gone = self._part(now), home.table.gone
             self._send_unsent(part, now)
             if len(self.graph_rounds) > 1:
@@ -488,7 +499,10 @@ class Reducer:
     def _exchange(
         self, part: GraphRound, now: int, values: np.ndarray, places: np.ndarray | None
     ) -> Generator[Until, bool, list[tuple[int, Message]]]:
-        """Write the own message to registers, and read the others': after a barrier, or at once."""
+        """Write the worker's message to registers, and read other workers' registers.
+
+        With ``sync="bsp"`` they are read after a barrier, with ``"async"`` at once.
+        """
         home, rounds = self.home, self.arrays["posted"]
         for edge, _ in self._outgoing(part):
             self._send(edge, values, places, now)
@@ -517,7 +531,7 @@ class Reducer:
     def _average(
         self, part: GraphRound, vector: np.ndarray, own: np.ndarray, used: list[tuple[int, Message]]
     ) -> None:
-        """Continue from the average of the own vector and the used messages, in sender order."""
+        """Continue from the average of the own vector and the used messages, sorted by sender."""
         if not used and not self.settings.is_push_sum:
             return
         pairs = [(self.senders[k], self._values(k, message, len(own))) for k, message in used]
@@ -542,7 +556,10 @@ class Reducer:
         self.begun = self.home.read() if self.settings.is_push_sum else self.begun
 
     def _average_by_mass(self, own: np.ndarray, come: list[np.ndarray]) -> np.ndarray:
-        """Return the average of the own vector and messages, whose last number is their mass."""
+        """Return the average of the own vector and the messages, weighted by mass.
+
+        The last number of a message is its mass.
+        """
         masses = self.arrays["mass"]
         counts = [masses[self.me] - self.given, *(values[-1] for values in come)]
         masses[self.me] = sum(counts)
@@ -553,7 +570,7 @@ class Reducer:
         return total
 
     def _values(self, edge: int, message: Message, n: int) -> np.ndarray:
-        """Return an in-neighbour's vector, or with sums its change, as a whole vector."""
+        """Return an in-neighbour's vector; with ``fold="sum"``, its change as a whole vector."""
         values = whole(message.values, message.places, n + self.settings.is_push_sum)
         if self.settings.send != "change" or self.settings.fold == "sum":
             return values
@@ -571,10 +588,10 @@ class Reducer:
         return bool(came)
 
     def _note_end(self, now: float) -> None:
-        """Update Welford's sums of a round's seconds, from one reduce's end to the next one's.
+        """Add a round to Welford's sums of the rounds' seconds, from one reduce's end to the next.
 
-        An outlier counts as at most four standard deviations above the mean, or twice the mean: a
-        worker may have been stopped, and later limits must not be that long.
+        An outlier is cut to four standard deviations above the mean, or to twice the mean if that
+        is more: the worker may have been stopped, and later limits must not become that long.
         """
         before, self.ended = self.ended, now
         if before is None:
@@ -588,9 +605,10 @@ class Reducer:
         self.times[2] += away * (seconds - self.times[1])
 
     def _limit(self) -> float | None:
-        """Return the seconds after which an awaited worker is too late; None: too few rounds yet.
+        """Return the seconds after which an awaited worker is too late.
 
-        `patience` times the usual time of its own rounds, and at least a second.
+        This is `patience` times the usual time of this worker's own rounds, and at least
+        `least_patience`. None: there is no limit, or too few rounds have been timed yet.
         """
         patience = self.settings.patience
         if patience is None or self.times[0] < SEEN_BEFORE_LIMIT:
@@ -618,7 +636,7 @@ class Reducer:
         return int(self.home.table.dead.sum()) != len(self.dead)
 
     def _poll_for_deaths(self) -> None:
-        """Move the edges to dead workers, by the survivors' graph."""
+        """If workers have died, move edges from dead readers to the survivors' graph."""
         dead = tuple(np.flatnonzero(self.home.table.dead).tolist())
         if dead != self.dead:
             self.dead = dead
@@ -636,10 +654,10 @@ class Reducer:
             if missing and int(to[edge]) - 1 not in wanted and self._is_empty(edge):
                 to[edge] = missing.pop(0) + 1
                 if self.base is not None and self.settings.fold == "mean":
-                    self.owed[edge] = self.base - self._first()  # all so far
+                    self.owed[edge] = self.base - self._first()  # all changes so far
 
     def _is_empty(self, edge: int) -> bool:
-        """Whether an edge is empty; messages to a dead reader are taken in its place."""
+        """Whether an edge is empty; if its reader is dead, this first takes the edge's messages."""
         box = self.home.boxes[edge]
         if int(self.arrays["to"][edge]) - 1 in self.dead:
             while box.has_mail:

@@ -11,8 +11,8 @@ from hogshare import figures
 from hogshare.links.traffic import Counted, by_edge
 
 TORN, MISSING, LATE, UNSENT = range(4)  # columns of `counts`: two of inputs, two of messages
-WHOLE, SPARSE = range(2)  # of `sent`: kinds of messages
-MESSAGES, BYTES = range(2)
+WHOLE, SPARSE = range(2)  # second axis of `sent`: kinds of messages
+MESSAGES, BYTES = range(2)  # last axis of `sent`
 MESSAGE, ACKNOWLEDGEMENT, BARRIER = range(3)  # columns of `waits`: causes
 CAUSES = ("message", "acknowledgement", "barrier")
 KINDS = ("whole", "sparse")
@@ -25,25 +25,28 @@ class Reduces:
     Attributes
     ----------
     consistency : int64 array of shape (n_workers, largest in-degree + 1)
-        ``consistency[i, k]``: reduces of worker i that used k of its in-neighbours' messages (ASAP,
-        figure 8).
+        ``consistency[i, k]`` is the number of reduces of worker i that used messages of k
+        in-neighbours (ASAP, figure 8).
     in_degree : int64 array of shape (n_workers,)
         The number of each worker's in-neighbours.
     torn, missing, late, unsent : int64 arrays of shape (n_workers,)
-        Inputs left out because they were partly overwritten (torn) or had not come (missing);
-        messages that came after their round (late); messages without capacity on an edge whose
-        reader was gone or left out (unsent).
+        torn: number of inputs left out because they were partly overwritten. missing: number of
+        inputs left out because they had not come. late: number of messages that came after their
+        round. unsent: number of messages for which an edge had no capacity, because its reader was
+        gone or left out.
     edges : list of (int, int)
-        Sender and reader of each edge; after a death, its last reader.
+        Sender and reader of each edge; if a death has changed the reader, the last reader.
     sent : int64 array of shape (n_edges, 2, 2)
-        Messages and bytes along each edge, whole and sparse. Bytes contain the values, the places
-        of sparse ones, and a header.
+        Number of messages and of bytes along each edge: first whole messages, then sparse messages.
+        Bytes include the values, the places of sparse values, and a header.
     waits : float64 array of shape (n_workers, 3)
-        Seconds waited for a message, for an acknowledgement and at the barrier.
+        Seconds that each worker waited (1) for a message, (2) for an acknowledgement and (3) at the
+        barrier.
     rounds : int64 array of shape (n_workers,)
-        Reduces of each worker.
+        Number of reduces of each worker.
     left_out : list of (int, int)
-        Pairs (i, k): at the end worker i did not wait for k, which had died or was too slow.
+        Pairs (i, k): at the end, worker i did not wait for worker k, which had died or was too
+        slow.
     """
 
     consistency: np.ndarray
@@ -66,17 +69,17 @@ class Reduces:
 
     @property
     def traffic(self) -> Counted:
-        """Messages and bytes by kind, and by edge within a kind, as in `Report.traffic`."""
+        """Number of messages and bytes by kind, and by edge of a kind, as in `Report.traffic`."""
         return by_edge(KINDS, self.edges, self.sent)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all messages."""
+        """Number of bytes of all messages."""
         return int(self.sent[:, :, BYTES].sum())
 
     @property
     def messages(self) -> int:
-        """Messages of all workers."""
+        """Number of messages of all workers."""
         return int(self.sent[:, :, MESSAGES].sum())
 
     def bytes_by_edge(self) -> dict[str, dict[str, int]]:
