@@ -296,7 +296,7 @@ class FactorisationProblem(GradientProblem):
         return self._with(self.ratings._replace(alpha=float(alpha)))
 
     def with_bias_pace(self, pace: float) -> FactorisationProblem:
-        """Return a copy of the problem whose biases take steps `pace` times those of factors.
+        """Return a copy of the problem whose steps for biases are `pace` times its factor steps.
 
         A factor has the unit of a rating's square root, and a bias has the unit of a rating. So the
         right step size for factors has the unit of one over a rating, and the right step size for
@@ -622,7 +622,7 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
 def checked_lines(
     users: Any, items: Any, n_ratings: int, shape: tuple[int, int] | None
 ) -> list[tuple[np.ndarray, int]]:
-    """Check each rating's user and item; return them, each with its number of users or items."""
+    """Check each rating's user and item; return (users, n_users) and (items, n_items)."""
     if shape is not None:
         if len(ranges.several(shape=shape)) != 2:
             raise ValueError(f"shape must be the numbers of users and of items; got {shape!r}.")

@@ -91,7 +91,7 @@ class CompiledPass(NamedTuple):
 
 
 class GradientError(RuntimeError):
-    """A user's gradient has raised, has returned no valid loss, or is not finite."""
+    """A user's gradient raised an error, returned an invalid loss, or is not finite."""
 
 
 class GradientProblem:

@@ -3,8 +3,8 @@
 Each worker writes only its own replica. A replica's parameters are views of the vector that the
 worker reads, and their gradients are views of the worker's `out`, so nothing is copied. Workers
 cannot share the parameters themselves, because torch counts the writes to each parameter, and
-raises. A replica belongs to its worker and ends with it. The problem stores the first worker's
-replica until the next run, because of its buffers.
+raises an error. A replica belongs to its worker and ends with it. The problem stores the first
+worker's replica until the next run, because of its buffers.
 """
 
 from __future__ import annotations

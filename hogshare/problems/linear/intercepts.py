@@ -30,8 +30,8 @@ FALLS_OFF = {losses.LOG_LOSS: 1.0, losses.MULTINOMIAL: 2.0, losses.MODIFIED_HUBE
 def best_without_features(problem: RowProblem) -> np.ndarray:
     """Return start intercepts: the optimum at zero coefficients for the log loss of one column.
 
-    The optimum is the log odds. The result is zeros for other losses, and if the rows of a class
-    are missing or have no weight.
+    The optimum is the log odds. The intercepts are zeros for other losses, and if the rows of a
+    class are missing or have no weight.
     """
     start = np.zeros(problem.n_columns)
     if losses.CODES[problem.loss] != losses.LOG_LOSS or problem.n_columns > 1:

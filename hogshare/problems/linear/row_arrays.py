@@ -249,9 +249,9 @@ def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
     """Return columns in a type that kernels read.
 
     Kernels are compiled separately for 32 and 64 bits, in some twenty seconds, and small matrices
-    may have 64-bit columns too. So small 64-bit columns are copied into 32 bits. For large columns
-    a copy would take as much time as it saves, and shared columns are in memory that every process
-    maps. Types that no kernel reads, such as the other byte order, are always copied.
+    may have 64-bit columns too. So small 64-bit columns are copied into 32 bits if they fit. For
+    large columns a copy would take as much time as it saves, and shared columns are in memory that
+    every process maps. Types that no kernel reads, such as the other byte order, are always copied.
     """
     kind = UNSIGNED.get(indices.dtype)
     if kind is np.uint32:
