@@ -77,7 +77,7 @@ def damped(rule: StepRule) -> StepRule:
 
 
 def step_rule(step: Any, of_number: Callable[[float], StepRule], safe: float | None) -> StepRule:
-    """Return the rule for `step`: a function as it is, `of_number(step)`, or by `safe` if None.
+    """Return the rule for `step`: a function itself, a number by `of_number`, None by `safe`.
 
     Raises
     ------
