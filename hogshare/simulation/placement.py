@@ -21,8 +21,8 @@ class Placement:
     model         state         barriers
     ============= ============= ========================================================
     central       central       all: the server has the clocks, and draws the samples
-    central       distributed   those that need no clocks, or a sample's
-    distributed   distributed   the same
+    central       distributed   barriers that need no clocks, or a sample's clocks
+    distributed   distributed   the same barriers
     distributed   central       none: it has no use
     ============= ============= ========================================================
 
