@@ -4,14 +4,15 @@ import numpy as np
 
 from hogshare.kernels.jit.decorators import kernel
 
-STRIDE = 512  # labels that are compared without a branch, which would often be mispredicted
+STRIDE = 512  # number of labels compared without a branch, which would often be mispredicted
 
 
 @kernel
 def has_repeats(indices, indptr, last):
-    """Whether any CSR row has a column more than once, with columns in any order.
+    """Whether any CSR row has a column more than once; a row's columns may be in any order.
 
-    last : int64 (n_features,), scratch, -1 everywhere: the last row that contains a column
+    last : int64 (n_features,), scratch with -1 everywhere: for each column the last row that
+        contains it
     """
     for r in range(indptr.shape[0] - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -24,9 +25,10 @@ def has_repeats(indices, indptr, last):
 
 @kernel
 def two_kinds(labels):
-    """Return the first two kinds of a nonempty vector, and whether there are no others.
+    """Return two different labels of a nonempty vector, and whether there are no others.
 
-    If there is one kind, it is returned twice. A NaN equals no label, so it counts as another kind.
+    If all labels are equal, this label is returned twice. A NaN equals no label, so it counts as
+    another one.
     """
     n = labels.shape[0]
     first = labels[0]

@@ -12,7 +12,7 @@ from hogshare.kernels.rules.sgd_steps import target
 
 @inlined
 def predictions(rows, loss, start, end, w, intercept, out):
-    """Set ``out[c]`` to the loss's argument for one row, of a model without a scale."""
+    """Set ``out[c]`` to the loss's argument for one row, for a model without a scale."""
     margins(rows, start, end, w, out)
     for c in range(out.shape[0]):
         out[c] += intercept[c]
@@ -22,13 +22,13 @@ def predictions(rows, loss, start, end, w, intercept, out):
 
 @inlined
 def size_of(rows, r, y, c, positive, negative):
-    """Return a row's weight in a column: its own times its class's; `y` is its target in it."""
+    """Return a row's weight in a column: its own times its class's weight, for its target `y`."""
     return row_weight(rows, r) * (positive[c] if y > 0.0 else negative[c])
 
 
 @kernel
 def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, out):
-    """Add the weighted losses of column `c` over all rows to ``out[c]``; `margin` is scratch."""
+    """Add the weighted losses of all rows in column `c` to ``out[c]``; `margin` is scratch."""
     n_columns = intercept.shape[0]
     n_rows = rows.y.shape[0]
     for r in range(n_rows):
@@ -44,9 +44,10 @@ def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, ou
 def held_out_scores(rows, rule, regression, held_out, w, local, out):
     """Score each column on the rows that are never trained on, as scikit-learn's estimators do.
 
-    Weighted accuracy of the sign for classification (of the largest column where the loss couples
-    them, in every column), weighted R squared for regression. With fewer than two rows the latter
-    is NaN, which is no reason to stop.
+    For classification a column's score is the weighted accuracy of the sign; if the loss couples
+    the columns, every column's score is the weighted accuracy of the largest column. For regression
+    it is the weighted R squared. With fewer than two rows R squared is NaN, and NaN does not stop a
+    run.
     """
     n_columns = local.shape[1]
     margin = local[layout.L_MARGIN]

@@ -1,12 +1,12 @@
-"""One view of a row for dense and CSR data, and the loops that touch a row's features.
+"""The same view of a row for dense and CSR data, and the loops over a row's features.
 
-A dense row is a stretch of `width` values; a CSR row is a stretch of values and one of columns.
-`column_of` returns a value's column for both, so no algorithm is written twice; a few loops that
-take most of the time have a branch for dense rows, which the compiler vectorises. Columns are
-unsigned views, and the loops that take most time read rows by unsigned numbers (`row_at`): Numba
-then leaves out the test for negative indices, which is worth 1.35 times the speed, and some per
-cent more on short rows. The arrays are read-only views, so a caller's memory map and a private
-array compile to one signature.
+A dense row is a stretch of `width` values. A CSR row is a stretch of values and a stretch of
+columns. `column_of` returns a value's column for both kinds, so no algorithm is written twice. A
+few loops that take most of the time have a branch for dense rows, which the compiler vectorises.
+Columns are unsigned views, and the loops that take most time read rows by unsigned numbers
+(`row_at`). Numba then leaves out the test for negative indices; this gives 1.35 times the speed,
+and some per cent more on short rows. The arrays are read-only views, so a caller's memory map and a
+private array compile to the same signature.
 
 The model matrix (n_features, n_columns) is flat, contiguous in columns: feature j of column c is
 ``w[j * n_columns + c]``.
@@ -19,7 +19,7 @@ import numpy as np
 from hogshare.kernels.jit.atomics import prefetch
 from hogshare.kernels.jit.decorators import inlined
 
-PREFETCH_LINES = 64  # of a row; the processor prefetches later lines by itself
+PREFETCH_LINES = 64  # cache lines of a row; the processor prefetches later ones by itself
 
 
 class RowArrays(NamedTuple):
@@ -29,8 +29,8 @@ class RowArrays(NamedTuple):
     indices : uint32 or uint64 (nnz,), column of each value; empty if the rows are dense
     indptr : int64 (n_rows + 1,), where each CSR row starts; empty if the rows are dense
     width : int, number of features of a dense row; 0 says that the rows are CSR
-    y : as data (n_rows,), target, or class number if there are several columns
-    weight : as data (n_rows,), sample weights; empty if every row weighs 1
+    y : of the dtype of `data`, (n_rows,), targets, or class numbers if there are several columns
+    weight : of the dtype of `data`, (n_rows,), sample weights; empty if every row weighs 1
     """
 
     data: np.ndarray
@@ -73,7 +73,7 @@ def row_weight(rows, r):
 
 @inlined
 def prefetch_labels(rows, r):
-    """Prefetch the numbers that a row has once: its start, target and weight."""
+    """Prefetch the single numbers of a row: its start, target and weight."""
     prefetch(rows.indptr, r)
     prefetch(rows.y, r)
     if rows.weight.shape[0] > 0:
@@ -88,8 +88,8 @@ def prefetch_row(rows, r):
     wide = max(rows.data.itemsize, rows.indices.itemsize) > 4
     step = np.uint64(8) if wide else np.uint64(16)
     k = start
-    # rounded up to the last line, even if the row has few values in it: leaving it out cost a tenth
-    # of the time on rows of 67 values and a third on rows of 14
+    # rounded up to include the last cache line, even if it has few of the row's values: without
+    # that line rows of 67 values took a tenth more time, and rows of 14 values a third more
     limit = min(end, start + np.uint64(PREFETCH_LINES) * step) + step - np.uint64(1)
     while k < limit:
         prefetch(rows.data, k)

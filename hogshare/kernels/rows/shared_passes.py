@@ -1,11 +1,11 @@
-"""A pass over rows that threads share: each thread takes the next part until none is left.
+"""A pass over rows that threads share: each thread takes the next part until no part is left.
 
-Writers: all threads, by atomic adds to two words. NEXT is the number of the next part; the thread
-that draws it does the part, writes its findings to the part's own place, and adds one to DONE.
-Reader: the calling thread, once DONE has reached the number of parts; the acquiring load of DONE
+Writers: all threads, by atomic adds to two words. NEXT is the number of the next part. The thread
+that draws it processes the part, writes its findings to the part's own place, and adds one to DONE.
+Reader: the calling thread, after DONE has reached the number of parts; the acquiring load of DONE
 makes the findings visible. It waits for parts and not for threads: a thread that comes too late
-draws nothing and touches nothing but these words. Nothing has to be freed: each thread references
-the arrays that it may touch.
+draws no part and touches only these two words. Freeing: nothing to do, because each thread has
+references to the arrays that it may touch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEXT, DONE = 0, 8  # on cache lines of their own
 # like `map`: calls a function for each of some parts, one after the other or in parallel
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
-GLANCES = 1000  # polls, of a nanosecond each, before the core is given up once
+GLANCES = 1000  # number of polls, of a nanosecond each, before the core is given up once
 
 
 class Helpers(NamedTuple):
@@ -41,7 +41,7 @@ NOBODY = Helpers(0, lambda function: None)
 
 
 def new_words() -> np.ndarray:
-    """Make the words of a pass."""
+    """Return new words NEXT and DONE for a pass."""
     return np.zeros(16, np.int64)
 
 
@@ -63,6 +63,6 @@ def wait_for_parts(words, n_parts):
     glances = 0
     while load(words, DONE) < n_parts:
         glances += 1
-        if glances == GLANCES:  # the thread that is waited for may need the core
+        if glances == GLANCES:  # the awaited thread may need the core
             yield_core()
             glances = 0

@@ -1,10 +1,11 @@
 """The gain of one scaled step: passes over the rows for `hogshare.problems.linear.gains`.
 
-The first pass evaluates a model and the columns' sizes, the second (`whole_gradients.fill_margins`)
-a direction; after that the objective anywhere along the direction takes no pass, only one number
-per row and column. All sums are float64, whatever the rows' dtype.
+The first pass evaluates a model and the columns' moments. The second pass
+(`whole_gradients.fill_margins`) evaluates a direction. After that, the objective at any point along
+the direction needs only one number per row and column, and no pass over the rows' values. All sums
+are float64, whatever the rows' dtype.
 
-Writers: one caller, while no worker works.
+Writers: one caller, while no worker runs; all stores are plain.
 """
 
 import numpy as np
@@ -54,16 +55,17 @@ def scan_columns(
     gradient : float64 [n_features * n_columns], ``sum_i slope_i x_i``
     slope_sums : float64 [n_columns], sums of the slopes, which are the derivatives of the losses
         in the predictions, weights counted in
-    every : every so many-th row counts in `moments`
+    every : one of `every` rows counts in `moments`
     moments : float64 [2, n_features], weighted sums of the values and of their squares
-    bound : of the losses' curvature, or its substitute
-    bends : float64 [2, n_features], or [2, 0] if not needed: the same sums, each row weighted by
-        how much its loss still bends: 0 for a slope of zero, 1 from a slope of `bound` on
+    bound : bound of the losses' curvature, or its substitute
+    bends : float64 [2, n_features], or [2, 0] if not needed: the same sums, with each row weighted
+        by its loss's slope: 0 for a slope of zero, 1 for a slope of `bound` or more
     norms : float64, squared norms of the rows that count (`square_norms`); empty if not needed
-    ordinary : squared norm up to which rows count in `bends`
+    ordinary : largest squared norm of a row that counts in `bends`
     scratch : float64 [n_columns]
 
-    Returns the sum of the weights of the rows that count in `moments`, and of those in `bends`.
+    Returns the sum of the weights of the rows that count in `moments`, and the sum of the weights
+    in `bends`.
     """
     n_columns = intercept.shape[0]
     weights, bent = 0.0, 0.0
@@ -123,8 +125,8 @@ def losses_along(
     along : float64 [n_rows * n_columns], their change for a length of 1
     intercept : float64 [n_columns]
     lengths : float64 [n_columns]
-    most : with a single column, a sum above which the pass may end, as no loss is negative: far
-        along a direction each loss takes its time
+    most : with a single column, a sum above which the pass may end early, because no loss is
+        negative
     scratch, out : float64 [n_columns]
     """
     n_columns = intercept.shape[0]

@@ -1,11 +1,11 @@
 """Facts of rows that are needed before the first step, found in one pass over them.
 
-Threads share the pass by parts (`hogshare.kernels.rows.shared_passes`), each with counts of its
-own. Parts do not depend on the threads that do them, and are added up in their order: the norms are
-those that one thread finds, bit for bit.
+Threads share the pass in parts (`hogshare.kernels.rows.shared_passes`), and each thread has its own
+counts. Parts do not depend on the number of threads, and are added up in the order of their
+numbers. So the norms have the same bits as with one thread.
 
-At the start of a small fit nothing of NumPy is in the processor's caches, and each call of it takes
-ten microseconds: so the kernels check and add up all that they can.
+At the start of a small fit NumPy's code is not in the processor's caches, and each call of it takes
+ten microseconds. So the kernels do as many of the checks and sums as they can.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from hogshare.kernels.rows.shared_passes import (
     wait_for_parts,
 )
 
-# Values that are scanned for one fact after the other, while a first-level cache contains them and
-# their columns. 0.68 ms for a9a where one pass per fact took 1.0.
+# Number of values that are scanned for one fact after the other, while a first-level cache contains
+# them and their columns: 0.68 ms for a9a, where one pass per fact took 1.0 ms.
 STRIDE = 2048
-# Values of a part, some ten microseconds, and the largest number of parts. Threads that share rows
-# begin a new stretch with each part, for which the processor has not read ahead (IMDB by two
+# Number of values of a part, some ten microseconds, and the largest number of parts. With each part
+# a thread begins a new stretch of rows, for which the processor has not read ahead (IMDB by two
 # threads: parts of 4,096 values 0.98 ms, of 16,384 0.73, of 65,536 0.65).
 PART_VALUES, MOST_PARTS = 1 << 14, 64
-FEW = 4096  # features whose four counts fit in a second-level cache
+FEW = 4096  # number of features whose four counts fit in a second-level cache
 TOTAL, SQUARES, LARGEST, LAST = range(4)
 N_FOUND = 4
 NO_COLUMN = np.uint64(1 << 63)  # more than any number of features
@@ -44,9 +44,9 @@ class Survey(NamedTuple):
 
     total : sum of all values, or of their squares if sizes were asked for: NaN or infinite if a
         value is
-    last_column : the largest column's number. If it is not among the features, the scan ended
-        early: a column is too large, or pointers do not fit
-    mean, largest : squared norm of the rows
+    last_column : the largest column's number. If this is not below the number of features, the scan
+        ended early: a column is too large, or the row pointers are invalid
+    mean, largest : mean and largest squared norm of the rows
     counts : int64 [n_features] or None, number of values stored of each feature of sparse rows, if
         the features are few enough to count in passing
     """
@@ -60,7 +60,7 @@ class Survey(NamedTuple):
 
 @helper
 def _sum(values, start, end):
-    """Sum values in their own precision: float64 sums would be the limit, not memory."""
+    """Sum values in their own precision: with float64 sums the loop would be slower than memory."""
     result = values.dtype.type(0.0)
     for k in range(start, end):
         result += values[k]
@@ -82,8 +82,9 @@ def _last(columns, start, end):
 def _count(columns, start, end, counts):
     """Count the columns, in four stretches at the same time.
 
-    Neighbouring rows often have the same features, and an increment has to wait for the store of
-    the last one to the same count. The counts are integers, whose sums take less time than floats'.
+    Adjacent rows often have the same features, and an increment has to wait for the store of the
+    last increment of the same count. The counts are integers, because their increments take less
+    time than increments of floats.
     """
     part = (end - start) // np.uint64(4)
     for k in range(start, start + part):
@@ -110,7 +111,7 @@ def _norms(values, indptr, first, after):
 
 @helper
 def _add_up(found):
-    """Add up the findings of all parts, in their order."""
+    """Add up the findings of all parts, in the order of their numbers."""
     total = 0.0
     squares = 0.0
     largest = 0.0
@@ -125,21 +126,21 @@ def _add_up(found):
 
 @kernel
 def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, me, found, counts):
-    """Scan parts of the rows until none is left; the first thread waits until all are done.
+    """Scan parts of the rows until no part is left; the first thread waits for all parts.
 
     columns : unsigned [n_values], checked before anything is counted: if one is too large, nothing
         is written for it, and the scan of that part ends
-    indptr : int64 [n_rows + 1], checked too: if it decreases, or leaves the values, nothing is
-        read, and the part's last column is one that is too large
+    indptr : int64 [n_rows + 1], checked too: if it decreases, or points beyond the values, no value
+        is read, and the part's last column is set to NO_COLUMN
     words : int64, see `shared_passes`; parts have `part_rows` rows
-    found : float64 [n_parts, N_FOUND], for each part the sum, or, if `sizes`, the sum and the
-        largest of squared norms; and the last column, for which a float's 53 bits are enough to
-        show that it is too large
+    found : float64 [n_parts, N_FOUND], for each part (1) the sum, or, if `sizes`, the sum and the
+        largest of squared norms, and (2) the last column; a float's 53 bits are enough to show that
+        it is too large
     counts : int64 [n_threads, 4 or 0, n_features]; this thread adds to the row `me`, and the first
         thread leaves the sum over all in the first row
 
-    Returns sum, sum of squared norms, the largest and the last column over all parts, from the
-    first thread; zeros from the others.
+    The first thread returns the sum, the sum of squared norms, the largest squared norm and the
+    last column, over all parts. The other threads return zeros.
     """
     n_rows, n_parts, n_values = indptr.shape[0] - 1, found.shape[0], values.shape[0]
     part = draw(words)
@@ -161,7 +162,7 @@ def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, m
             start, end = np.uint64(indptr[row]), np.uint64(indptr[after])
             mine = np.uint64(_last(columns, start, end))
             last = mine if mine > last else last
-            # before any count is written; unsigned, so a caller's -1 is a large column
+            # checked before any count is written; unsigned, so a caller's -1 is a large column
             if last >= np.uint64(n_features):
                 break
             if sizes:
@@ -231,10 +232,10 @@ def survey(
 ) -> Survey:
     """Scan sparse rows.
 
-    values, columns, indptr : see `row_views.RowArrays`; as many values as the last pointer says
+    values, columns, indptr : see `row_views.RowArrays`; the last pointer is the number of values
     sizes : whether to find norms and counts too; otherwise they are 0, 0 and None, and only the
         rows' validity is checked
-    helpers : threads that take part besides this one
+    helpers : other threads that take part in the pass
     """
     n_rows = len(indptr) - 1
     n_parts, part_rows = _parts(n_rows, int(indptr[-1]))
@@ -263,7 +264,7 @@ def without_warnings() -> contextlib.AbstractContextManager[object]:
 def _share(
     scan_parts: Any, rows: tuple[Any, ...], n_parts: int, more: tuple[Any, ...], helpers: Helpers
 ) -> tuple[float, ...]:
-    """Let all threads scan the rows, and return the first one's result when all is done."""
+    """Let all threads scan the rows; return the first thread's result when all parts are done."""
     words, found = new_words(), np.zeros((n_parts, N_FOUND))
 
     def scan(me: int) -> Any:

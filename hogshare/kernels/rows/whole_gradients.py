@@ -1,15 +1,15 @@
 """Loss and whole gradient of a model over some rows, for stop criteria.
 
-Margins of all rows may be computed first, so the intercepts may be moved before anything depends on
-them. Then, for a few rows at a time, which are still in a cache when they are read again: their
-margins, if not computed yet; the slopes (weighted derivatives of the losses in the predictions) and
-their sums, from one number per row and column; the gradient. Sums over slopes may be separate for
-slopes above and below zero: a dual point with an intercept needs slopes that sum to zero, which it
-gets by shrinking the larger of the two sums, without another pass over the rows. All sums are
-float64, whatever the rows' dtype.
+The margins of all rows may be computed first, so that the intercepts can change before other
+results depend on them. Then a few rows at a time are processed, which are still in a cache when
+they are read again: (1) their margins, if not computed yet; (2) the slopes (weighted derivatives of
+the losses in the predictions) and their sums, from one number per row and column; (3) the gradient.
+Sums over slopes may be separate for slopes above and below zero. A dual point with an intercept
+needs slopes that sum to zero; the caller gets them by shrinking the larger of the two sums, without
+another pass over the rows. All sums are float64, whatever the rows' dtype.
 
-Writers: each caller writes its own `out`, and its own rows' entries in `slopes`, so several threads
-may pass over parts of the rows at once.
+Writers: each caller writes its own `out`, and its own rows' entries in `slopes`, by plain stores.
+So several threads may pass over parts of the rows at once.
 """
 
 import math
@@ -27,7 +27,7 @@ from hogshare.kernels.rules.sgd_steps import target
 
 ABOVE = 0
 BELOW = 1
-CHUNK = 512  # rows whose factors, of at most 2 each, are multiplied before a logarithm is taken
+CHUNK = 512  # number of rows whose factors, at most 2 each, are multiplied before a logarithm
 
 
 class GradientSums(NamedTuple):
@@ -37,7 +37,7 @@ class GradientSums(NamedTuple):
         be separate, [1, n_features * n_columns]
     slopes : float64 [2, n_columns], ``sum_i slope_i``
     products : float64 [2, n_columns], ``sum_i slope_i p_i``, p_i the loss's argument for the row
-    losses : float64 [2, n_columns]
+    losses : float64 [2, n_columns], sums of weighted losses
     scratch : float64 [max(CHUNK, n_columns)]
     """
 
@@ -72,12 +72,12 @@ def fill_margins(rows, first, last, w, scratch, out):
 
 @helper
 def fill_even_slopes(y, first, last, without, intercept, slopes, out):
-    """Do `fill_slopes` for the log loss of one column, every row counting once.
+    """Do `fill_slopes` for the log loss of one column, if every row counts once.
 
-    Branches, calls and aliased memory are avoided, so the compiler vectorises it: 4 ns a row
+    The loops avoid branches, calls and aliased memory, so the compiler vectorises them: 4 ns a row
     instead of 45. The log loss is max(p, 0) - y p + log(1 + exp(-|p|)); one logarithm is taken of
-    the product of a chunk's factors 1 + exp(-|p|), so a row's loss is accurate to 1e-16 and not to
-    1e-16 of itself.
+    the product of a chunk's factors 1 + exp(-|p|), so the error of a row's loss is 1e-16, not 1e-16
+    times the loss.
     """
     b = intercept[0]
     margin = out.scratch  # a copy of the chunk's margins: `without` may be `slopes` itself
@@ -150,7 +150,7 @@ def add_slopes(rows, first, last, slopes, n_columns, out):
     for r in range(first, last):
         start, end = row_bounds(rows, r)
         if n_columns == 1:
-            # the general loop below, with the column's numbers in registers
+            # like the general loop below, with the column's numbers in registers
             slope = slopes[r]
             gradient = out[ABOVE if slope > 0.0 else below]
             for k in range(start, end):
@@ -186,8 +186,9 @@ def add_gradient(
 
     w : see `fill_margins`; empty if `without` is filled already
     without : float64 [n_rows * n_columns], margins without intercepts; may be `slopes` itself
-    positive, negative : float64 [n_columns], weights of a column's class and of the others
-    known : whether `slopes` is given (a dual rule's own) instead of written
+    positive : float64 [n_columns], class weight of a column's class
+    negative : float64 [n_columns], class weight of the other rows
+    known : whether `slopes` is given (the dual rule's slopes) and not written
     slopes : float64 [n_rows * n_columns]
     """
     n_columns = intercept.shape[0]
@@ -215,7 +216,7 @@ def add_gradient(
 
 @kernel
 def sum_of_conjugates(rows, loss, epsilon, first, last, shrink, positive, negative, slopes):
-    """Return the weighted sum of the losses' conjugates for rows ``first:last`` at their slopes.
+    """Return the weighted sum of the losses' conjugates at the slopes of rows ``first:last``.
 
     shrink : float64 [2, n_columns], factors of the slopes above and below zero
     """

@@ -184,7 +184,7 @@ def gradient_step(rule, y, p, eta, norm2):
 
 @helper
 def fold_in_line(w, lag, scale, late):
-    """Fold the common scale of all columns into one long vector; do not touch unchanged arrays."""
+    """Multiply the scale that all columns share into the vector; do not touch unchanged arrays."""
     kind = w.dtype.type
     if lag.shape[0] > 0 and late != 0.0:
         for j in range(w.shape[0]):
