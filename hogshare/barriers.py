@@ -1,8 +1,8 @@
 """Barriers: they decide, from the other workers' progress, when a worker may start its next block.
 
-A barrier reads clocks, the number of blocks that each worker has completed. It makes a worker wait
-*before* its next block. It ignores workers that are starting, done or dead; a late worker joins at
-the least clock of the others.
+A barrier reads the workers' clocks: the number of blocks that each worker has completed. It makes a
+worker wait *before* its next block. It ignores workers that are starting, done or dead; a late
+worker joins at the least clock of the others.
 
 `hogshare.kernels.schedule.barrier_codes` has the compiled form of all barriers but the user's own.
 """

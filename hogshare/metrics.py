@@ -38,7 +38,7 @@ Relevant = Sequence[Collection[Any]]
 
 
 def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Share of the first k places with a relevant item.
+    """Compute the share of the first k places with a relevant item.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float
 
 
 def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Share of the relevant items that are among the first k.
+    """Compute the share of the relevant items that are among the first k.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
 
 
 def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Discounted cumulative gain of the first k, divided by the largest possible.
+    """Compute the discounted cumulative gain of the first k, divided by the largest possible gain.
 
     A hit at place i, from 1, counts ``1 / log2(i + 1)`` (Jarvelin and Kekalainen 2002, Cumulated
     gain-based evaluation of IR techniques, with gains of 0 and 1).
@@ -127,9 +127,10 @@ def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
 
 
 def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Mean average precision (MAP): the sum over hits of the precision up to the hit's place.
+    """Compute the mean average precision (MAP).
 
-    The sum is divided by the largest possible number of hits, at most k.
+    It is the sum, over hits, of the precision up to the hit's place. The sum is divided by the
+    largest possible number of hits, at most k.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) 
 
 
 def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) -> float:
-    """Area under the ROC curve if the order of the items after the first k is unknown.
+    """Compute the area under the ROC curve if the order after the first k items is unknown.
 
     This is the probability that a relevant item precedes an irrelevant one. For two items that are
     not among the first k, both orders are equally likely.
@@ -413,7 +414,7 @@ def _area(n_items: int) -> Measure:
             )
         above = np.cumsum(hits)  # at a miss: number of hits before it
         in_order = float(above @ (1.0 - hits))
-        # # a miss after the first k: it follows all hits and, on average, half of the other
+        # a miss after the first k: it follows all hits and, on average, half of the other
         # relevant items
         return (in_order + (misses - missed) * (hits.sum() + n) / 2.0) / (n * misses)
 

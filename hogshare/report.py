@@ -143,7 +143,8 @@ class Report(Document):
     checks : list of dict
         Evaluations of the model for ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
         ``objective``, and the requested numbers. The last entry is for the returned model. With
-        ``Stop(confirm=True)``, where losses stopped falling: ``epoch``, ``objective``, ``gain``.
+        ``Stop(confirm=True)`` also evaluations made when losses stopped falling: ``epoch``,
+        ``objective``, ``gain``.
     trace : Trace or None
         The objective along the run, if requested.
     workers : list of dict
@@ -494,19 +495,19 @@ class Report(Document):
 
 
 def mean_of(histogram: np.ndarray) -> float:
-    """Mean of the counted values; 0.0 for an empty histogram."""
+    """Return the mean of the counted values; 0.0 for an empty histogram."""
     count = int(histogram.sum())
     return float(histogram @ np.arange(len(histogram)) / count) if count else 0.0
 
 
 def p95_of(histogram: np.ndarray) -> int:
-    """The smallest value that 95 of 100 counted values do not exceed."""
+    """Return the smallest value that 95 of 100 counted values do not exceed."""
     cumulated = np.cumsum(histogram)
     return int(np.searchsorted(cumulated, 0.95 * cumulated[-1])) if len(cumulated) else 0
 
 
 def largest_of(histogram: np.ndarray) -> int:
-    """The largest counted value; 0 for an empty histogram."""
+    """Return the largest counted value; 0 for an empty histogram."""
     seen = np.flatnonzero(histogram)
     return int(seen[-1]) if seen.size else 0
 

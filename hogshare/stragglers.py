@@ -68,7 +68,7 @@ class Stragglers(ABC):
 
     @abstractmethod
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
-        """Seconds by which a block is late.
+        """Return the seconds by which a block is late.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Stragglers(ABC):
         """
 
     def sleep(self, worker: int, block: int, n_workers: int, measured: float = 0.0) -> float:
-        """Seconds to sleep in a block; `measured` is the mean block time, 0 while unknown.
+        """Return seconds to sleep in a block; `measured` is the mean block time, 0 if unknown.
 
         At most eleven days.
         """
@@ -185,7 +185,7 @@ class ProductionCluster(Stragglers):
         whole(seed=self.seed)
 
     def factors(self, n_workers: int) -> np.ndarray:
-        """Lateness of each worker's blocks in mean block times; 0 for most workers."""
+        """Return the lateness of each worker's blocks in mean block times; 0 for most workers."""
         return _production_factors(self.share, self.long_tail, self.seed, n_workers)
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:

@@ -353,12 +353,12 @@ def _is_row(thing: Any) -> bool:
 
 
 def out_degrees(graph: np.ndarray) -> np.ndarray:
-    """Number of out-neighbours of each worker: int array of shape (n,)."""
+    """Return the number of out-neighbours of each worker: int array of shape (n,)."""
     return _is_edge(graph).sum(axis=1)
 
 
 def in_degrees(graph: np.ndarray) -> np.ndarray:
-    """Number of in-neighbours of each worker: int array of shape (n,)."""
+    """Return the number of in-neighbours of each worker: int array of shape (n,)."""
     return _is_edge(graph).sum(axis=0)
 
 
@@ -487,21 +487,22 @@ def is_connected(graph: np.ndarray) -> bool:
 
 
 def parts(graph: np.ndarray) -> int:
-    """Number of strongly connected components of the graph."""
+    """Return the number of strongly connected components of the graph."""
     return 1 + int(_labels(_is_edge(graph)).max())
 
 
 def _labels(graph: np.ndarray) -> np.ndarray:
-    """Strongly connected component of each worker, from 0: int array of shape (n,)."""
+    """Return each worker's strongly connected component, from 0: int array of shape (n,)."""
     from scipy.sparse.csgraph import connected_components
 
     return np.asarray(connected_components(graph, connection="strong")[1])
 
 
 def influence(weights: np.ndarray) -> np.ndarray:
-    """Share of each worker's vector in the final agreement: float64 of shape (n,), of sum one.
+    """Return the share of each worker's vector in the final agreement: float64 (n,), of sum one.
 
-    The left eigenvector of the eigenvalue one (ASAP, A.3). Equal for push-sum weights.
+    It is the left eigenvector of the eigenvalue one (ASAP, A.3). With push-sum weights all shares
+    are equal.
     """
     w = _numbers(weights)
     if not is_row_stochastic(w):
@@ -532,7 +533,7 @@ class Gap(float):
 
 
 def spectral_gap(weights: np.ndarray) -> Gap:
-    """Share of the distance to the mean that a round removes: 0 never agrees, 1 agrees at once.
+    """Return the share of the distance to the mean that a round removes: 0 never agrees, 1 at once.
 
     For doubly stochastic weights it is ``1 - sigma_2``, with the second largest singular value.
     This is a bound for every round: the distance from the mean falls by at least that share. For
@@ -635,7 +636,7 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
 
 
 def _limit(weights: np.ndarray) -> np.ndarray:
-    """Limit of push-sum masses that start at one, under column stochastic weights."""
+    """Return the limit of push-sum masses that start at one, under column stochastic weights."""
     for _ in range(MOST_ROUNDS.bit_length()):
         weights = weights @ weights
     return weights @ np.ones(len(weights))

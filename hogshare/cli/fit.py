@@ -293,7 +293,7 @@ def fit(args: Any, gathered: Any = None) -> int:
 
 
 def checked(args: Any, loaded: command_rows.Loaded) -> tuple[str, Any, Any]:
-    """Return the task with its rows and labels, checked, also for a model that fits into memory.
+    """Return the task with rows and labels, after checks of these and of the model's memory.
 
     Raises
     ------

@@ -47,7 +47,7 @@ class _SayHandler(logging.Handler):
         console.note(f"hogshare: {record.getMessage()}")
 
     def __eq__(self, other: object) -> bool:
-        # # `addHandler` skips equal handlers, so a second call of `main` in a process adds no other
+        # `addHandler` skips equal handlers, so a second call of `main` in a process adds no other
         # one
         return isinstance(other, _SayHandler)
 

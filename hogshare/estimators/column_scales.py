@@ -1,4 +1,4 @@
-"""A check that columns are alike in scale, as scikit-learn's schedules with one step size need."""
+"""A check that columns have similar scales; schedules with a single step size need this."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ from hogshare.solvers.run import Diverged
 from hogshare.solvers.solver import solve
 from hogshare.system.messages import speaking
 
-# # The first step times the curvature of a rating's loss. On a set of known rank (1,000,000
+# The first step times the curvature of a rating's loss. On a set of known rank (1,000,000
 # ratings, 8 factors) the number of epochs to come within 1 % of the best objective was: 16 and more
 # for 0.4, 14 for 0.6, 10 for 0.8, and 12 for 1.2. From some starts 1.8 times that diverged.
 FIRST_STEP = 0.8
@@ -61,7 +61,7 @@ SHORTER, SHORTEST = 0.3, 1e-5  # factor of the steps after a divergence, and its
 # Pace of biases, relative to the ratings' spread around them: they are fitted when a run begins,
 # and long steps, which suit factors, would only shake them. Of 2, 1, 0.5, 0.25, 0.1 and 0.05 this
 # pace had the best test R2, or was within 0.003 of it, on films, on ratings of known rank and on
-# rounded ones (with a given penalty); 1 was up to 0.07 below.
+# rounded ratings (with a given penalty); a pace of 1 was up to 0.07 below.
 BIAS_PACE = 0.25
 
 
@@ -326,7 +326,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Warns
         -----
         UserWarning
-            If all ratings are equal; it says how they are fitted.
+            If all ratings are equal; the message says how they are fitted.
         """
         ids, values = self._triples(users, items, ratings, columns)
         feedback = feedback_of(self, values, len(ids[0]))

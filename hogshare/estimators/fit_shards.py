@@ -37,7 +37,7 @@ def arguments_of(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[
 
 
 def others(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not per row, which are equal in all processes."""
+    """Return the arguments that are not per row; these are equal in all processes."""
     return {name: value for name, value in given.items() if name not in BY_ROW}
 
 

@@ -373,7 +373,7 @@ class Training:
         return end.objective(problem, params) + (n_batches - 1) * problem.penalty_at(params)
 
     def _warn_of_late_steps(self, report: Report) -> None:
-        """Warn if late gradients have made the fit one by a different optimizer."""
+        """Warn if gradients were so late that the fit amounts to a different optimizer's."""
         lateness = report.staleness_mean
         if self.is_late and lateness >= LATE:
             warn(

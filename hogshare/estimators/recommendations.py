@@ -175,7 +175,7 @@ class Recommending:
                 best[k, : len(places)] = places
         rows, columns = np.nonzero(best != NONE)
         items = choice[best[rows, columns]]
-        # # sorted in float64; equal predictions are sorted by score, since the logistic function
+        # sorted in float64; equal predictions are sorted by score, since the logistic function
         # rounds
         scores = self._linear(users[rows], items)
         values = (expit(scores) if self._is_probable else scores).astype(np.float32)

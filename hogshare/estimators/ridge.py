@@ -332,7 +332,7 @@ class RidgeMixin(LeastSquares):
                 relative_gap=gap,
                 give_up=self._chooses,
             )
-            # # the start is checked before the first step: if zeros meet the criterion, they are
+            # the start is checked before the first step: if zeros meet the criterion, they are
             # the result
             good = steepest <= squares.rounding(target)
             return stop, zeros(problem) if good else None

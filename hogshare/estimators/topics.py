@@ -275,7 +275,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return ""
 
     def _most_epochs(self, n_documents: int, first: int) -> int:
-        """Largest number of epochs whose steps leave a representable share of the start."""
+        """Return the largest number of epochs after which the start's share is representable."""
         n_batches = -(-n_documents // self.batch_size)
         most = self.max_iter * n_batches
         rho = (self.learning_offset + np.arange(first, first + most)) ** -self.learning_decay

@@ -56,7 +56,7 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
     parts["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
     with DeferredSignals():  # an interrupted archive, not closed yet, would raise another error
         np.savez(content, allow_pickle=False, **parts)
-    # # Released at once: after an interruption a traceback may leave the view to the garbage
+    # Released at once: after an interruption a traceback may leave the view to the garbage
     # collector, which may collect it after the buffer that it exports.
     with content.getbuffer() as view:
         files.replace(Path(path), view)

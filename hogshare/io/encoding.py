@@ -69,7 +69,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     with_missing_ : ndarray of bool of shape (n_features,)
         Whether each column lacked values.
     is_sparse_ : bool
-        Whether encoded rows are a CSR matrix, as when categories leave most of them zero.
+        Whether encoded rows are a CSR matrix. They are if categories leave most values zero.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str
@@ -170,7 +170,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If there is text that did not occur in `fit`; it names the column and the text.
+            If there is text that did not occur in `fit`; the message names the column and the text.
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)

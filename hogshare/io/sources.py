@@ -2,7 +2,7 @@
 
 A source is opened once and read once, front to back, and nothing is written to the disk. Its first
 bytes determine its compression, so a pipe needs no name. Text is read in blocks of whole lines with
-their line numbers; everything else is read as a whole. Both check the free memory.
+their line numbers; everything else is read as a whole. Both ways check the free memory.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def stochastic_reduce(
     Returns
     -------
     Report
-        With `Report.reduces`, and `Report.consistency`, the numbers of inputs that reduces used.
+        With `Report.reduces`, and with `Report.consistency`: how many inputs the reduces used.
 
     Raises
     ------

@@ -198,8 +198,7 @@ class Run:
             session.restore_sums()
             if session.homes is not None:
                 session.homes.finish()
-            # # write the checkpoint of the end first: the last model reuses the memory that it is
-            # written from
+            # no `last` model with a writer: the final checkpoint needs the memory that it reuses
             model = session.model(last=self.runner.is_private and self.writer is None)
             remembered = session.remembered()
             self.squares = sum_of_squares(model.coef)
