@@ -1,7 +1,7 @@
-"""Warnings at the user's line, whatever the number of our frames below it.
+"""Warnings at the user's line, whatever the number of this package's frames below it.
 
-Python 3.12 has ``skip_file_prefixes`` for this. A fixed number of frames would be wrong again and
-again, because of decorators, scikit-learn's wrappers and the hooks of threads.
+Python 3.12 has ``skip_file_prefixes`` for this. A fixed number of frames would often be wrong,
+because decorators, scikit-learn's wrappers and the hooks of threads add frames.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ def users_line() -> int:
     """Return the ``stacklevel`` with which `warnings.warn` points to the user's line.
 
     The function that calls this must call `warnings.warn` itself. The user's line is the nearest
-    one outside this package and the libraries that call it, or that it calls; if there is none, as
-    for the command, it is the caller's line.
+    line outside this package, and outside libraries that call the package or that it calls. If
+    there is no such line, as for the command, it is the caller's line.
     """
     frame, level = sys._getframe(1), 1
     while frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
@@ -44,6 +44,6 @@ def warn(text: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def users_place() -> str:
-    """Return file name and number of the user's line: the same in all processes of a program."""
+    """Return file name and number of the user's line: the same in all of a program's processes."""
     frame = sys._getframe(users_line() - 1)
     return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -14,7 +14,7 @@ import numpy as np
 from hogshare.system import extras
 
 MEMBERS_SECONDS = 0.25  # between two queries for the cluster's workers
-LOOP_PASSES = 3  # of the client's loop, until a request and the requests it causes are done
+LOOP_PASSES = 3  # passes of the client's loop until a request, and the requests it causes, are done
 NO_LIBRARY = (
     "X is a Dask collection, which is fitted on its cluster, and dask.distributed cannot be "
     "imported: {how}. If X fits in this machine's memory, pass X.compute() instead."
@@ -59,8 +59,8 @@ def local_client() -> Any:
 
 def threads_of(client: Any) -> dict[str, int]:
     """Return the number of threads of each present worker, by address."""
-    # Not by ``client.scheduler_info``: the client's own refresh, which requests no workers, may
-    # overwrite its result before it is read.
+    # Not with ``client.scheduler_info``: the client's own refresh, which requests no workers, may
+    # overwrite this result before it is read.
     return {address: int(count) for address, count in client.nthreads().items()}
 
 
@@ -94,7 +94,7 @@ def row_blocks(name: str, thing: Any) -> list[Any]:
     Raises
     ------
     TypeError
-        If it is no array, data frame or series.
+        If `thing` is not an array, a data frame or a series.
     """
     if not is_collection(thing):
         raise TypeError(
@@ -103,14 +103,17 @@ def row_blocks(name: str, thing: Any) -> list[Any]:
         )
     if hasattr(thing, "numblocks") and getattr(thing, "ndim", 1) == 2 and thing.numblocks[1] > 1:
         thing = thing.rechunk({1: -1})
-    # An array's tasks must have their own names. Dask gives tasks that it fuses differently, for X
-    # alone and for X[:5] or y, the same name, and would load each chunk once for X and once for y.
+    # An array's tasks must have names of their own. Dask may fuse tasks in different ways for X
+    # alone and for X[:5] or y, but gives them the same name. It would then load each chunk once for
+    # X and once for y.
     found = thing.to_delayed(optimize_graph=not hasattr(thing, "numblocks"))
     return list(found.ravel() if hasattr(found, "ravel") else found)
 
 
 def pieces(X: Any, **others: Any) -> dict[str, list[Any]]:
-    """Return the blocks of X, and of others with one entry per row of X, cut at the same rows.
+    """Return the blocks of X and of other collections, which must be cut at the same rows.
+
+    others : collections with one entry per row of X
 
     Raises ValueError or TypeError if they are cut at different rows.
     """
@@ -126,23 +129,23 @@ def pieces(X: Any, **others: Any) -> dict[str, list[Any]]:
 
 
 def cut_alike(name: str, thing: Any, X: Any) -> Any:
-    """Cut something with one entry per row of X where X is cut, if the chunks of both are known.
+    """Cut `thing`, with one entry per row of X, where X is cut, if the chunks of both are known.
 
     Raises
     ------
     TypeError, ValueError
-        If it is an array in memory and the chunks of X are not known; if lengths differ.
+        If `thing` is an array in memory and the chunks of X are not known; if lengths differ.
     """
     chunks: tuple[float, ...] = X.chunks[0] if hasattr(X, "chunks") else ()
     known = bool(chunks) and not any(map(isnan, chunks))
     if not is_collection(thing):
         if not known or not hasattr(thing, "__len__"):
-            return thing  # which `row_blocks` refuses
+            return thing  # `row_blocks` refuses it
         from dask import array
 
         thing = array.from_array(np.asarray(thing), chunks=-1)  # type: ignore[no-untyped-call]
     if not known or not hasattr(thing, "chunks") or any(map(isnan, thing.chunks[0])):
-        return thing  # by partitions, whose lengths the workers check
+        return thing  # cut in partitions: the workers check their lengths
     if sum(thing.chunks[0]) != sum(chunks):
         raise ValueError(
             f"X has {sum(chunks)} rows and {name} has {sum(thing.chunks[0])}: the numbers must be "
@@ -152,10 +155,10 @@ def cut_alike(name: str, thing: Any, X: Any) -> Any:
 
 
 def rows_of(parts: list[Any], X: Any, like: np.ndarray) -> Any:
-    """Return a Dask array of the results for the blocks of a collection, one below the other.
+    """Return a Dask array that concatenates the results for the row blocks of a collection.
 
-    parts : delayed arrays, with a row for each row of the blocks of X
-    like : an array without rows, of their shape and dtype
+    parts : delayed arrays, one for each block of X, with one row for each row of the block
+    like : an array without rows, with the other dimensions and the dtype of `parts`
     """
     from dask import array
 
@@ -172,9 +175,9 @@ def rows_of(parts: list[Any], X: Any, like: np.ndarray) -> Any:
 def fetch(client: Any, future: Any) -> Future[Any]:
     """Begin to fetch the result of a cluster's future, and return a local future of it.
 
-    This does not wait, unlike ``future.result()``, which waits for ever if the result is lost with
-    its worker and cannot be computed again. Do not cancel it: fetches of several futures travel
-    together, and all would be cancelled.
+    This does not wait. (``future.result()`` waits for ever if the result is lost with its worker
+    and cannot be computed again.) Do not cancel the local future: several futures are fetched
+    together, and all of their fetches would be cancelled.
     """
 
     async def fetched() -> Any:
@@ -185,11 +188,12 @@ def fetch(client: Any, future: Any) -> Future[Any]:
 
 
 def settle_releases() -> None:
-    """Have the scheduler receive releases of futures before the next submission, if any client.
+    """If there is a client, wait until its scheduler has received all releases of futures.
 
-    A release passes through the client's loop twice and a graph once, so a graph can overtake it.
-    The scheduler then finds tasks of a collection as another graph has fused them, and gives up the
-    new graph, or the worker that has the task (https://github.com/dask/dask/issues/9888).
+    Call this before a submission. A release passes through the client's loop twice and a graph
+    once, so a graph can overtake a release. The scheduler then has a collection's tasks as an
+    earlier graph has fused them, and gives up the new graph, or the worker that has the task
+    (https://github.com/dask/dask/issues/9888).
     """
 
     async def settled() -> None:
@@ -208,7 +212,7 @@ def settle_releases() -> None:
 
 @contextmanager
 def large_graphs() -> Iterator[None]:
-    """Silence the warning about arrays in the graph: they travel with it to outlive workers."""
+    """Silence the warning about arrays in a graph: they are sent with it to outlive workers."""
     import dask
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):

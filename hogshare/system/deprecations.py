@@ -1,7 +1,8 @@
 """Old names of public attributes, which work for two minor releases and warn.
 
-`docs/support.md` has the policy. A class lists its renamed attributes; each old name reads and
-writes the new one, and a subclass that still defines the old one is taken to mean the new one.
+`docs/support.md` describes the policy. A class lists its renamed attributes. Each old name reads
+and writes the attribute with the new name. If a subclass still defines the old name, this defines
+the new name.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
-LAST = "0.3"  # the release in which the names of 0.1 go
+LAST = "0.3"  # the release in which the old names of 0.1 are removed
 
 
 class _OldName:
@@ -21,7 +22,7 @@ class _OldName:
         self.old, self.new = old, new
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is None:  # listings of a class's members read this: they are no use of it
+        if instance is None:  # listings of a class's members read this: do not warn
             return getattr(owner, self.new)
         _warn(owner, self.old, self.new)
         return getattr(instance, self.new)
@@ -43,7 +44,7 @@ def _warn(owner: type, old: str, new: str) -> None:
 def renamed(**names: str) -> Callable[[Class], Class]:
     """Return a class decorator for attributes and methods that have new names.
 
-    names : the new name of each old one
+    names : the new name of each old name
 
     Examples
     --------

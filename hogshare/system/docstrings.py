@@ -1,4 +1,4 @@
-"""Docstrings whose shared parts are written once and filled into each."""
+"""Docstrings with shared parts, which are written once and inserted into each docstring."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ ORDER = ("", "Parameters", "Attributes", "Returns", "Raises", "Warns", "See Also
 
 
 def complete(thing: type | Callable[..., Any], shared: Iterable[str | None]) -> None:
-    """Complete a docstring; each missing part comes from the first shared docstring that has it.
+    """Complete a docstring: take each missing part from the first shared docstring that has it.
 
-    Parameters follow the order of the signature, shared attributes follow the docstring's own, and
-    shared notes are appended. With -OO there are no docstrings, and this does nothing.
+    Parameters are in the order of the signature, shared attributes come after the docstring's own
+    attributes, and shared notes are appended. With -OO there are no docstrings, and this does
+    nothing.
     """
     if thing.__doc__ is None:
         return
@@ -38,7 +39,7 @@ def complete(thing: type | Callable[..., Any], shared: Iterable[str | None]) -> 
 
 
 def with_properties(kind: Kind) -> Kind:
-    """Describe a class's properties among its attributes, each by its own docstring."""
+    """Add a class's properties to its documented attributes, each with its own docstring."""
     entries = ["Attributes", "----------"]
     for name, value in vars(kind).items():
         if isinstance(value, property) and value.__doc__:

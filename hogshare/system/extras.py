@@ -1,4 +1,4 @@
-"""Optional parts of the package: the extra that brings a library, and the command for it."""
+"""Optional libraries: the package's extra for each, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ EXTRAS = {
 def command_for(library: str, *besides: str) -> str:
     """Return the command that installs an optional library.
 
-    It names the extra, which fixes suitable versions; pip then uses the installed package and
-    searches no index for it. If the package is not installed, as with a checkout on the path, the
-    command names the library alone: pip would otherwise search an index for this package, and
-    install whatever has its name.
+    If pip has installed this package, the command names the package's extra, which sets suitable
+    versions. pip then uses the installed package, and does not search an index for it. If the
+    package is not installed, as with a checkout on the path, the command names only the library:
+    pip would otherwise search an index for this package, and install any package with its name.
 
-    A library is one of `EXTRAS`, or one with this name in pip, as the libraries of the races;
-    libraries without an extra are given as `besides`.
+    library : a key of `EXTRAS`, or a library's name in pip, such as the libraries of the races
+    besides : further libraries, without an extra
     """
     by_extra = library in EXTRAS and _is_installed()
     wanted = f"'hogshare[{EXTRAS[library]}]'" if by_extra else library

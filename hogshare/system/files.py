@@ -1,10 +1,10 @@
 """Files that are replaced as a whole or not at all.
 
-The content is written under another name in the same folder, synced to disk, and renamed. A reader
-sees the old file or the new one. The other name contains the writing process's number, which
-distinguishes an unfinished file from one that a killed process has left. A link is preserved: its
-target is replaced. A device, a pipe, or an open file under another name (``/dev/stdout``) is
-written to, not replaced.
+The content is written to a *draft*, a file with another name in the same folder. The draft is
+synced to disk, and then renamed. So a reader sees the old file or the new file. The draft's name
+contains the writing process's number. This distinguishes the draft of a running process from the
+draft of a killed process. If the path is a link, the link is preserved and its target is replaced.
+A device, a pipe, or an open file under another name (``/dev/stdout``) is written to, not replaced.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LINKS = 40  # links in a row, at most, as in the kernel
 
 
 def check(path: str | Path) -> None:
-    """Check, before the work, that a file can be written after it.
+    """Check, before a long computation, that a file can be written after it.
 
     Raises
     ------
     OSError
-        If there is no such folder, if it is a folder, if it may not be written, if its name is
-        longer than the folder takes, or if it is a link that leads to itself.
+        If the path's folder does not exist; if the path is a folder, may not be written, or is a
+        link that leads to itself; or if its name is longer than the folder allows.
     """
     name, path = os.fspath(path), Path(path)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
@@ -47,7 +47,7 @@ def check(path: str | Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "this is a file and no folder", str(folder))
     may = _may(folder, os.W_OK | os.X_OK)
-    if not folder.is_dir():  # checked last: another process may have removed it just now
+    if not folder.is_dir():  # checked last: another process may just have removed it
         missing = "there is no such folder; make it first"
         raise FileNotFoundError(errno.ENOENT, missing, str(folder))
     if not may:
@@ -60,7 +60,7 @@ def real(path: str | Path) -> Path:
     Raises
     ------
     FileNotFoundError
-        If the path begins in the working directory, and that has been removed.
+        If the path is relative to the working directory, and this directory has been removed.
     """
     try:
         return Path(os.path.realpath(path))
@@ -70,10 +70,10 @@ def real(path: str | Path) -> Path:
 
 
 def overwrite_each_other(one: str | Path, other: str | Path) -> bool:
-    """Return whether two outputs are the same file, so that the second would replace the first.
+    """Return whether two outputs are the same file: the second would then replace the first.
 
-    Hard links to one file count as two, since it is the name that is replaced. Devices and pipes
-    accept several outputs.
+    Two hard links to the same file count as different files, because a name is replaced, not the
+    file. Devices and pipes accept several outputs.
     """
     one, other = Path(one), Path(other)
     return real(one) == real(other) and _is_file(one)
@@ -82,21 +82,21 @@ def overwrite_each_other(one: str | Path, other: str | Path) -> bool:
 def replace(path: Path, content: bytes | memoryview, private: bool = False) -> None:
     """Replace a file's content in one step; no reader sees half of it.
 
-    With `private` only this user may read it. Otherwise it has the permissions of the file that it
-    replaces, or those of a new file.
+    With `private`, only this user may read the file. Without, the file has the permissions of the
+    file that it replaces, or of a new file.
 
     Raises
     ------
     OSError
-        If it cannot be written (a full disk, no permission). The old file is unchanged; a pipe or a
-        device may have received some of the content.
+        If the file cannot be written (a full disk, no permission). The old file is then unchanged,
+        but a pipe or a device may have received a part of the content.
     """
     check(path)
     if not _is_file(path):
         with _naming(path), open(path, "ab") as stream:
             stream.write(content)
         return
-    # deferred, or a signal might leave an open descriptor, or the draft
+    # deferred: otherwise a signal might leave an open descriptor, or the draft
     with _naming(path), DeferredSignals() as deferred, _draft(real(path), private) as file:
         for start in range(0, len(content), PIECE):
             file.write(content[start : start + PIECE])
@@ -107,8 +107,8 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
 def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
     """Open a stream whose content replaces a file at the end of the ``with`` block.
 
-    Like `replace`, but for content in pieces, and signals are not deferred in the block. After an
-    error in the block the old file is unchanged.
+    Like `replace`, but content is written in pieces, and signals are not deferred in the block.
+    After an error in the block the old file is unchanged.
     """
     check(path)
     if not _is_file(path):
@@ -121,7 +121,7 @@ def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Have the system's errors name this file, as the caller wrote it."""
+    """Make the system's errors name this file, as the caller has written it."""
     try:
         yield
     except BrokenPipeError:
@@ -135,8 +135,8 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draft(path: Path, private: bool) -> Iterator[BinaryIO]:
-    """Open a new file that is synced to disk with its permissions, and renamed at the end."""
-    # the name is known before the file exists, so after an interrupt at any line it is removed
+    """Open a draft; at the end of the with block, sync it with its permissions, and rename it."""
+    # the name is known before the file exists: after an interrupt at any line, the file is removed
     temporary = path.parent / f"{_start(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
     mode = None if private else _mode(path)
     # a new file that is not private gets the system's default permissions
@@ -185,7 +185,7 @@ def _start(path: Path) -> str:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether it is a file or nothing yet: not a device, a pipe, or an open descriptor."""
+    """Return whether it is a file, or does not exist: not a device, a pipe or a descriptor."""
     real(path)  # raises, with the path in the message, if the working directory is gone
     link = path
     for _ in range(LINKS):

@@ -1,13 +1,14 @@
-"""Folders that no other user can change or replace: for files that are run.
+"""Folders that no other user can change or replace: they contain files that are executed.
 
 A path is checked level by level from the root. A level is safe if it belongs to this user or to
-root, and no other user may write to it. Above our own folders, two more kinds of levels are safe: a
-sticky one, such as ``/tmp``, where others can neither remove nor rename this user's entries; and
-one that belongs to the owner of the root folder, which in a container without root may be nobody. A
-link of this user's or root's is followed, and its target is checked in the same way.
+root, and no other user may write to it. Above this package's own folders, two more kinds of levels
+are safe: (1) a sticky level, such as ``/tmp``, where other users can neither remove nor rename this
+user's entries; (2) a level that belongs to the owner of the root folder, who may be "nobody" in a
+container without root. A link that belongs to this user or to root is followed, and its target is
+checked in the same way.
 
-Nothing is repaired: a level that is not safe is refused, with its name. On Windows, whose owners
-and modes are not those of POSIX, nothing is checked.
+Nothing is repaired: a level that is not safe is refused, with its name. On Windows nothing is
+checked, because its owners and modes differ from POSIX.
 """
 
 import contextlib
@@ -19,15 +20,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 POSIX = os.name == "posix"
-READ = os.O_RDONLY  # and below: refuse a link, and do not wait for the other end of a pipe
+READ = os.O_RDONLY  # further flags: refuse a link, and do not wait for the other end of a pipe
 for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
     READ |= getattr(os, _flag, 0)
 LINKS = 40  # links in a row, at most, as in the kernel
-ABOVE, OURS, MADE = range(3)  # a level's kind; a `MADE` one, which only we make, is never a link
+ABOVE, OURS, MADE = range(3)  # kinds; only we make a `MADE` level, so it is never a link
 
 
 class Unsafe(OSError):
-    """Others may change a path, or may have changed it; or it is a link and must not be one."""
+    """Other users may change a path, or may have changed it; or it is a forbidden link."""
 
     def __init__(self, reason: str, path: str) -> None:
         super().__init__(errno.EPERM, reason, path)
@@ -55,13 +56,15 @@ def cache_root() -> Path:
 def require(folder: Path, made: bool = False, make: bool = False) -> None:
     """Raise unless a folder of ours is safe.
 
-    With `made` only hogshare makes the folder, within another one of ours; otherwise the user may
-    have made or named it. With `make` missing levels are made: ours for this user alone.
+    folder : a folder of this package
+    made : True if only hogshare makes the folder, within another folder of hogshare; False if the
+        user may have made or named it
+    make : whether missing levels are made; hogshare's own levels are made for this user only
 
     Raises
     ------
     Unsafe
-        If it is not safe; its `filename` is the level.
+        If the folder is not safe; the error's `filename` is the unsafe level.
     OSError
         If it does not exist, or cannot be made.
     """
@@ -75,8 +78,8 @@ def require(folder: Path, made: bool = False, make: bool = False) -> None:
     root = os.lstat(level)
     owners = {0, os.geteuid()}
     _examine(level, root, ABOVE, owners | {root.st_uid})
-    # From the root down: once all levels above are safe, no other user can change this one, so
-    # nothing must be open to prevent a change between the check and the use.
+    # From the root down: once all levels above are safe, no other user can change this level. So no
+    # change can happen between the check and the use, and nothing needs to stay open.
     while left:
         name, kind = left.pop()
         level = os.path.dirname(level) if name == ".." else os.path.join(level, name)
@@ -94,12 +97,12 @@ def require(folder: Path, made: bool = False, make: bool = False) -> None:
 
 
 def read(path: Path, made: bool = False) -> bytes:
-    """Return the content of a file in a folder of ours.
+    """Return the content of a file in a folder of this package.
 
     Raises
     ------
     Unsafe
-        If another user may have written the file or its folder, or it is a link, or no file.
+        If another user may have written the file or its folder, or if it is a link or not a file.
     OSError
         If it does not exist, or cannot be read.
     """
@@ -123,7 +126,7 @@ def read(path: Path, made: bool = False) -> bytes:
 
 
 def distrust(status: os.stat_result, path: str) -> str:
-    """Return why a file may be another user's; "" if it is this user's or root's."""
+    """Return why a file may be another user's; "" if it belongs to this user or to root."""
     if not POSIX:
         return ""
     if status.st_uid not in (0, os.geteuid()):
@@ -134,7 +137,7 @@ def distrust(status: os.stat_result, path: str) -> str:
 
 
 def _levels(names: Sequence[str], kinds: list[int]) -> list[tuple[str, int]]:
-    """Return names with their kinds, the next one last; `kinds` are those of the last names."""
+    """Return (name, kind) pairs, the next level last; `kinds` belong to the last names."""
     names = list(names)
     kinds = [ABOVE] * (len(names) - len(kinds)) + kinds[max(0, len(kinds) - len(names)) :]
     return list(zip(names, kinds, strict=True))[::-1]
@@ -146,7 +149,7 @@ def _status(level: str, kind: int, make: bool) -> os.stat_result:
     except FileNotFoundError:
         if not make:
             raise
-    with contextlib.suppress(FileExistsError):  # made meanwhile: it is examined like any other
+    with contextlib.suppress(FileExistsError):  # made meanwhile: examined like any other
         os.mkdir(level, 0o755 if kind == ABOVE else 0o700)
     return os.lstat(level)
 

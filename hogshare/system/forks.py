@@ -1,22 +1,22 @@
-"""Locks of other threads at a fork: one table of all of them, and the hooks that take them.
+"""Locks of other threads at a fork: a table of these locks, and the hooks that take them.
 
-The child of a fork has only the thread that forked, and memory as it was at that moment. A lock
-that another thread had taken stays taken, the data that it was changing stays half changed, and a
-module that it was importing never arrives. The locks that a fit needs, and that Python does not
-handle itself, are of three kinds:
+The child of a fork has only the thread that forked, and memory as it was at that moment. If another
+thread had taken a lock, it stays taken. If the thread was changing data, the data stay half
+changed. If it was importing a module, the import never ends. A fit needs three kinds of locks that
+Python does not handle itself:
 
 - `TAKEN`: the forking thread takes them before the fork, when their data is consistent, and
-  releases them in both processes. It waits for the threads that have them: some seconds while a
-  kernel is being compiled, since a half-changed state of LLVM is of no use.
-- `RENEWED`: made anew in the child, because their data is consistent at any moment.
+  releases them in both processes. It waits for the threads that have taken them, for some seconds
+  while a kernel is compiled, because a half-changed state of LLVM is useless.
+- `RENEWED`: the child makes new locks, because their data is consistent at any moment.
 - Import locks, one for each module: the fork waits for the modules that a fit may need.
 
-A fork that cannot have everything in `PATIENCE_SECONDS` goes ahead, and compiling is then an error
-in the child, so no wait is endless. Signals are deferred meanwhile, since an exception of a handler
-in a hook is lost; the parent sends them again after the fork.
+No wait is endless: if a fork cannot take all locks in `PATIENCE_SECONDS`, it goes ahead, and
+compiling is then an error in the child. Signals are deferred meanwhile, because a handler's
+exception in a hook would be lost; the parent sends them again after the fork.
 
 Nothing is imported for this: a module that is not loaded has no lock. The forking thread writes
-only its own data (`_mine`); the hooks after the fork free it in both processes.
+only its own data (`_mine`); the hooks after the fork free this data in both processes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from typing import Any, NamedTuple, Protocol
 
 from hogshare.system.interrupts import SIGNALS, DeferredSignals
 
-PATIENCE_SECONDS = 60.0  # compiling a kernel may take 20 where the machine is slow and busy
+PATIENCE_SECONDS = 60.0  # compiling a kernel may take 20 s on a slow and busy machine
 POLL_SECONDS = 0.001
 
 
@@ -70,12 +70,12 @@ class Renewed(NamedTuple):
 
 
 def _new(name: str, make: Callable[[], Any]) -> Callable[[Any], None]:
-    """Make another lock; the same one, made free, may be released by the forking thread later."""
+    """Make a new lock: the forking thread may still release the old one later."""
     return lambda module: setattr(module, name, make())
 
 
 class _Lost:
-    """Replaces a lock that another thread had at the fork, and that nothing can release."""
+    """A replacement for a lock that another thread had at the fork, and that none can release."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Raise: the lock cannot be taken."""
@@ -109,16 +109,16 @@ def _renew_numpys(module: Any) -> None:
 
 
 TAKEN = (
-    # A thread that starts or calls a crew member changes its socket and its entry together.
+    # A thread that starts or calls a crew member changes the member's socket and entry together.
     TakenLock("hogshare.runtimes.crew", lambda m: m._lock, _new("_lock", threading.RLock)),
-    # A thread that lists libraries has the C library's lock on all that are loaded.
+    # A thread that lists libraries has the C library's lock on all loaded libraries.
     TakenLock(
         "hogshare.runtimes.idle_threads", lambda m: m._stopping, _new("_stopping", threading.RLock)
     ),
-    # Types, templates and unfinished code. While it has this lock, Numba takes that of its call
+    # Types, templates and unfinished code. While Numba has this lock, it takes the lock of its call
     # stack, and kernels are registered (`hogshare.kernels.jit.decorators`), loaded and cached.
     TakenLock("numba.core.compiler_lock", lambda m: m.global_compiler_lock._lock, _lose_compiler),
-    # LLVM, which frees its objects without the lock above.
+    # LLVM, which frees objects without the lock above.
     TakenLock("llvmlite.binding.ffi", lambda m: m.lib._lock._lock, _lose_compiler),
     # Numba's contexts, which are made at its first use.
     TakenLock("numba.core.registry", _context_lock("_toplevel_target_context"), _lose_compiler),
@@ -128,15 +128,15 @@ TAKEN = (
 RENEWED = (
     Renewed("hogshare.system.interrupts", lambda m: m.forget_deferral()),
     Renewed("hogshare.runtimes.crew", lambda m: m.forget_crew()),
-    # Pickling puts the user's modules on cloudpickle's list and runs the user's code, for which
-    # the fork does not wait.
+    # Pickling puts the user's modules on cloudpickle's list, and runs the user's code. A fork does
+    # not wait for this code.
     Renewed("hogshare.runtimes.user_objects", lambda m: m.forget_packing()),
     Renewed("hogshare.runtimes.interpreter_exit", lambda m: m.forget_threads()),
     # NumPy's global generator: half-drawn numbers are as random as any, and a fork does not wait
     # for a long draw.
     Renewed("numpy.random.mtrand", _renew_numpys),
-    # Classes that are sent by value, in two tables: an entry that one of them lacks is added at
-    # the next use.
+    # Classes that are sent by value, in two tables: if one table lacks an entry, the next use adds
+    # it.
     *(
         Renewed(module, _new("_DYNAMIC_CLASS_TRACKER_LOCK", threading.Lock))
         for module in ("cloudpickle.cloudpickle", "numba.cloudpickle.cloudpickle")
@@ -210,9 +210,10 @@ def _found() -> list[tuple[TakenLock, Lock]]:
 
 
 def _take(locks: Sequence[Lock], first: Lock | None, end: float) -> Lock | None:
-    """Take all locks, waiting for `first` only; or none, and return one that is taken.
+    """Take all locks and return None; or take no lock, and return a lock that is not free.
 
-    It never waits while it has a lock, so the order in which other threads take them is irrelevant.
+    This waits only for `first`. It never waits while it has a lock, so it does not matter in which
+    order other threads take the locks.
     """
     taken: list[Lock] = []
     for lock in sorted(locks, key=lambda lock: lock is not first):
@@ -263,8 +264,8 @@ def stay(process: int) -> None:
 
 _mine = threading.local()  # a thread's unfinished forks, each nested in the one before
 
-# Signals that came meanwhile. The interpreter must not run between sending them and the end of the
-# hook, or it would handle them inside the hook: the hook is made of built-in functions only. It
+# Signals that came meanwhile. Between sending them and the end of the hook the interpreter must not
+# run: it would handle them inside the hook. So the hook consists of built-in functions only. It
 # takes as many numbers as there are signals, and puts back one without a handler for each.
 _NO_SIGNAL = int(getattr(signal, "SIGKILL", 0))
 _came = collections.deque([_NO_SIGNAL] * len(SIGNALS), len(SIGNALS))
@@ -304,14 +305,14 @@ def _in_child() -> None:
                 each.renew(sys.modules[each.module])
     finally:
         fork.give_back()
-        _came.extend([_NO_SIGNAL] * len(SIGNALS))  # these are the parent's
+        _came.extend([_NO_SIGNAL] * len(SIGNALS))  # the signals in it are the parent's
         fork.signals.came.clear()
         fork.signals.__exit__()
 
 
 def _under_way() -> _Fork:
     forks = _mine.__dict__.get("forks")
-    # without an entry a signal's handler raised before `_before` had done anything
+    # if there is no entry, a signal's handler raised before `_before` had done anything
     return forks.pop() if forks else _Fork()
 
 

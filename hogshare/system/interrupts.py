@@ -4,10 +4,11 @@ Python calls signal handlers in the main thread, between any two of its steps. A
 ends the current operation: a lock that was just taken stays taken, and a thread that was just
 requested has no owner. So the main thread takes shared locks only inside a `DeferredSignals` block,
 which receives the signals in place of the handlers. When the main thread waits, it waits for a bell
-that signals ring, and it delivers them at points of its own choosing. User code is called through
-`DeferredSignals.outside`, where handlers run at once, as usual.
+(an event) that signals set, and it *delivers* the signals, that is, calls their handlers, at points
+of its own choosing. User code is called through `DeferredSignals.outside`, where handlers run at
+once, as usual.
 
-Only the main thread writes, since handlers run in no other. The end of the block restores the
+Writer: the main thread, because handlers run only in it. The end of the block restores the
 handlers.
 """
 
@@ -49,9 +50,10 @@ class Rings(Protocol):
 
 
 class _StandIn:
-    """Receives a handler's signals for the active block, and calls the handler without one.
+    """A replacement for a handler: it stores signals for the active block.
 
-    So it is harmless if an interrupt leaves it in place.
+    If no block is active, it calls the handler. So it does no harm if an interrupt leaves it in
+    place.
     """
 
     def __init__(self, handler: Handler, owner: DeferredSignals) -> None:
@@ -71,9 +73,9 @@ class _StandIn:
 class DeferredSignals:
     """A block that defers signal handlers until it delivers them, or ends.
 
-    It does nothing outside the main thread. Inside another block it only adds its bell, and the
-    handlers wait for the end of the outer block. Of several signals with the same number one is
-    remembered, as the system does.
+    Outside the main thread, the block does nothing. Inside another block, it only adds its bell,
+    and the handlers are called at the end of the outer block. Of several signals with the same
+    number only one is stored, as in the system.
 
     Parameters
     ----------
@@ -103,8 +105,8 @@ class DeferredSignals:
             self.is_open = False
             self._give_back()
             raise
-        # Left to right: only the store to `_deferring` begins the deferral, and from it on no
-        # handler raises.
+        # Left to right: the store to `_deferring` begins the deferral; from then on no handler
+        # raises.
         self._active = _deferring = self
         return self
 
@@ -123,16 +125,16 @@ class DeferredSignals:
             self._give_back()
             raise
         finally:
-            self._active = None  # breaks the cycle with itself: the bell is freed now
+            self._active = None  # breaks the block's cycle with itself: the bell is freed now
             self._call()
 
     def deliver(self) -> None:
-        """Call the handlers of the signals received so far; this is a point where one may raise."""
+        """Call the handlers of all signals received so far; a handler may raise here."""
         if self._active is not None and self._active.came:
             self.outside(_nothing)
 
     def patience(self) -> Callable[[], bool]:
-        """Return a function that, some seconds from now, reports whether a signal waits."""
+        """Return a function that tests whether a signal waits; it is False for some seconds."""
         active, end = self._active, time.monotonic() + PATIENCE_SECONDS
         return lambda: active is not None and bool(active.came) and time.monotonic() > end
 
@@ -151,7 +153,7 @@ class DeferredSignals:
             active._stand_in()  # for handlers that the function may have installed
 
     def let_through(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Wrap a user's function for several threads: in this thread it is called `outside`."""
+        """Wrap a user's function for several threads: this thread calls it through `outside`."""
         me = threading.get_ident()
 
         def call(*args: Any) -> T:
@@ -192,16 +194,16 @@ class DeferredSignals:
 
     def _give_back(self) -> None:
         for number, stand_in in self._stand_ins:
-            if getsignal(number) is stand_in:  # leave a handler that the user has set meanwhile
+            if getsignal(number) is stand_in:  # preserve a handler that the user has set
                 set_signal(number, stand_in.handler)
         self._stand_ins.clear()
 
 
 class errstate:
-    """NumPy's `errstate` with signals deferred: at its ends they would leave the state changed.
+    """NumPy's `errstate` with deferred signals: a signal at its ends would leave the state changed.
 
-    The block defers signals, so it is for short operations; longer ones are called through
-    `outside`, which does not.
+    The block defers signals, so use it for short operations. Call longer operations in it through
+    `outside`, which does not defer signals.
     """
 
     def __init__(self, **kinds: Any) -> None:
@@ -229,9 +231,9 @@ class errstate:
 def leaves_numpy(function: Function) -> Function:
     """Decorate a function to restore NumPy's error state when an exception leaves it.
 
-    NumPy's seeding, scikit-learn's checks and SciPy's solvers enter `numpy.errstate`, and an
-    interrupt at its ends leaves the state changed for good. So public functions restore it; our own
-    calls are better made within `errstate`.
+    NumPy's seeding, scikit-learn's checks and SciPy's solvers enter `numpy.errstate`. An interrupt
+    at its ends would leave the state changed for good, so public functions restore it. Code of this
+    package should use `errstate` of this file instead.
     """
     import numpy as np
 

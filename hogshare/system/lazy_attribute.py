@@ -11,9 +11,9 @@ T = TypeVar("T")
 class once(Generic[T]):
     """A `functools.cached_property` without a lock, as in Python 3.12 and later.
 
-    Python 3.11 takes a lock of all instances of the class while it computes the value: two fits
-    would wait for each other, and a forked child for a thread that it does not have. With this
-    class, two threads that read the attribute at the same time compute it twice.
+    While Python 3.11 computes the value, it takes a lock that all instances of the class share. Two
+    fits would wait for each other, and a forked child would wait for a thread that it does not
+    have. With this class, two threads that read the attribute at the same time compute it twice.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:

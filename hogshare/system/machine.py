@@ -1,9 +1,9 @@
 """Costs of this machine's memory and threads, measured or assumed.
 
-`hogshare info --probe` measures (`hogshare.runtimes.machine_probe`) and stores them; the automatic
-choices load them. A file is valid for one processor, one number of cores and one minor version of
-hogshare; with any other file the defaults apply. The environment variable ``HOGSHARE_MACHINE``
-names another file than the one in the cache folder.
+`hogshare info --probe` measures the costs (`hogshare.runtimes.machine_probe`) and stores them in a
+file; the automatic choices load this file. A file is valid for one processor, one number of cores
+and one minor version of hogshare. With any other file the defaults apply. The environment variable
+``HOGSHARE_MACHINE`` names a file to use in place of the file in the cache folder.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ LARGEST = 1e12  # a larger constant is not a measurement
 
 @dataclass(frozen=True)
 class Machine:
-    """Constants of a machine; the defaults are rounded from a server's (2 cores, Sapphire Rapids).
+    """Constants of a machine; the defaults are rounded from a server (2 cores, Sapphire Rapids).
 
     All but `measured` are in nanoseconds, unless their names give another unit.
     """
 
-    # One value of a sparse row with 67 of 47,236 features (rcv1's): dot product and update, for
-    # rows that are streamed from memory in order; with one thread, and for each of as many threads
-    # as there are usable cores, with a vector each.
+    # One value of a sparse row with 67 of 47,236 features (as in rcv1): dot product and update, for
+    # rows that are streamed from memory in order. First with one thread; then for each of as many
+    # threads as there are usable cores, each with its own vector.
     sparse_value_ns: float = 1.4
     sparse_value_many_ns: float = 1.4
     stream_gb_per_second: float = 24.0  # reading 64 MB in order
-    # one value of a dense row of 54 (covtype's): dot product and update
+    # one value of a dense row of 54 values (as in covtype): dot product and update
     dense_value_ns: float = 0.45
     miss_ns: float = 160.0  # latency of a random cache line out of 64 MB
     line_transfer_ns: float = 5.0  # a line that another core has just written, one of many in a row
     hand_over_ns: float = 80.0  # from one core's store to the store of another that waited for it
-    # from the wake-up of a sleeping thread to its start on another core; the waker runs on
+    # from the waking of a sleeping thread to its start on another core, while the waker runs on
     thread_wake_ns: float = 100_000.0
     row_ns: float = 25.0  # a row, without its values; not measured
     column_value_ns: float = 1.2  # a value, for each further column of the model; not measured
@@ -60,10 +60,11 @@ class Machine:
     def floor_ns(self, n_threads: int) -> float:
         """Return the least time per nonzero that SGD can take on sparse float32 rows.
 
-        A nonzero is streamed, and its coordinate is read for the margin; once the row's margin is
-        known, the coordinate is changed and written. Rows come in order; losses, schedules and
-        other load are not counted. For one thread, or for as many as there are usable cores; then
-        the time is per nonzero of all threads.
+        A nonzero is streamed, and its coordinate is read for the margin. Once the row's margin is
+        known, the coordinate is changed and written. Rows come in order. Losses, schedules and
+        other load are not counted.
+
+        n_threads : 1, or the number of usable cores; the time is then per nonzero of all threads
         """
         return self.sparse_value_ns if n_threads == 1 else self.sparse_value_many_ns / n_threads
 
@@ -137,9 +138,9 @@ def usable_cores() -> int:
 def busy_others(more: int = CHECKS) -> int:
     """Return the number of other threads that run, or wait for a core; 0 if unknown.
 
-    It counts threads of the whole machine, also inside a container. It is the least of some reads,
-    6 microseconds each, or 90 after a pause: a thread of this process that has just finished its
-    part ends only when the calling thread releases the interpreter.
+    This counts threads of the whole machine, also inside a container. The result is the least of
+    several reads, because a thread of this process that has just finished its part ends only when
+    the calling thread releases the interpreter. A read takes 6 microseconds, or 90 after a pause.
     """
     with DeferredSignals(), contextlib.suppress(OSError, ValueError, IndexError):
         file = os.open("/proc/loadavg", os.O_RDONLY)
@@ -173,10 +174,10 @@ def _chosen() -> Path | None:
 
 
 def _read() -> bytes:
-    """Return the stored file's content; from the cache folder only if no other user wrote it."""
+    """Return the stored file's content; in the cache folder, only if no other user wrote it."""
     if (chosen := _chosen()) is not None:
         return chosen.read_bytes()
-    with DeferredSignals():  # or an interrupt may leave the file open
+    with DeferredSignals():  # otherwise an interrupt may leave the file open
         return folders.read(_path())
 
 

@@ -17,9 +17,10 @@ FOLD = 500  # a file that needs more than `PLENTY` may need this many times its 
 def free(*, swap: bool = True, private: bool = True) -> int | None:
     """Return the bytes that can still be used, as Linux reports them; None if unknown.
 
-    This is the least of what the machine has (with `swap`, pages may be swapped out), what the
-    process's control groups (of either version) allow, and what its limits allow. The limit on data
-    counts only for `private` memory, not for shared memory.
+    The result is the least of three numbers: (1) the free bytes of the machine; with `swap`, pages
+    may be swapped out; (2) the bytes that the process's control groups (of either version) allow;
+    (3) the bytes that the process's limits allow. The limit on data applies only to `private`
+    memory, not to shared memory.
     """
     offers = [*_of_the_machine(swap), *_of_the_groups(), *_of_the_limits(private)]
     return max(0, min(offers)) if offers else None
@@ -28,7 +29,7 @@ def free(*, swap: bool = True, private: bool = True) -> int | None:
 def require(nbytes: int, what: str) -> None:
     """Raise MemoryError if more memory is needed than is free; small amounts are not checked.
 
-    `what` needs it: the subject of the error's sentence.
+    what : a phrase for the object that needs the memory: the subject of the error's sentence
     """
     if nbytes < LITTLE:
         return
@@ -42,14 +43,16 @@ def require(nbytes: int, what: str) -> None:
 def require_for_file(nbytes: int, size: int, what: str) -> None:
     """Refuse a file that needs more memory than is free, or than any file of its size can need.
 
-    `size` is the file's, in bytes; `what` needs the memory, with the file's name.
+    nbytes : number of bytes that the file needs in memory
+    size : size of the file in bytes
+    what : a phrase for the object that needs the memory, with the file's name
 
     Raises
     ------
     ValueError
-        If it needs more than `PLENTY`, and more than `FOLD` times the file's size.
+        If `nbytes` is more than `PLENTY`, and more than `FOLD` times the file's size.
     MemoryError
-        If it needs more than is free.
+        If `nbytes` is more than is free.
     """
     if nbytes > max(PLENTY, FOLD * size):
         raise ValueError(
@@ -108,7 +111,7 @@ def _capacity(group: Path, limit: str, usage: str) -> int | None:
 
 
 def _of_the_limits(private: bool) -> list[int]:
-    """Return what `ulimit -v` and `ulimit -d` leave; the second counts only for private memory."""
+    """Return the bytes that `ulimit -v` and, for private memory, `ulimit -d` leave."""
     try:
         import resource  # Unix only
     except ImportError:

@@ -1,7 +1,7 @@
 """Names in messages: suggestions for a misspelt name, and the caller's names of arguments.
 
-Errors name the arguments of `hogshare.solve`. A caller with other names for them, such as an
-estimator, declares these, and the message then names what its reader has written::
+Errors name the arguments of `hogshare.solve`. A caller that has other names for them, such as an
+estimator, declares its names. A message then has the names that its reader has written::
 
     with speaking({"n_workers": "n_jobs"}):
         solve(problem, n_workers=estimator.n_jobs, ...)
@@ -20,13 +20,13 @@ _said: ContextVar[Mapping[str, str]] = ContextVar("hogshare_words", default=_NOB
 
 
 def own(word: str, phrase: str | None = None) -> str:
-    """Return the caller's name of a thing; without one the word itself, or a phrase for it."""
+    """Return the caller's name for an argument; if it has none, `phrase`, or `word` itself."""
     return _said.get().get(word, word if phrase is None else phrase)
 
 
 @contextmanager
 def speaking(words: Mapping[str, str]) -> Iterator[None]:
-    """Have messages use the caller's names."""
+    """Make messages use the caller's names within a with block."""
     before = _said.set(words)
     try:
         yield
@@ -53,7 +53,7 @@ def escaped(text: str) -> str:
 def nearest(text: object, names: Iterable[object]) -> str:
     """Return a question that suggests a similar name; "" if no name is similar.
 
-    Only strings are compared. For saag it is `` Did you mean 'saga'?``
+    Only strings are compared. For "saag" the result is `` Did you mean 'saga'?``
     """
     from difflib import get_close_matches  # for errors only
 

@@ -1,12 +1,13 @@
-"""Joint calls of several processes that one process has missed, because it raised before them.
+"""Joint calls that one of several processes has missed, because it raised before the call.
 
-All processes of a joint runtime make the same calls. A call's problem and options are stated before
-it. If such a statement raises in one process, and the error is caught, this process goes on to its
-next call while the others wait in the present one. So a statement that raises counts as a call that
-has failed in this process. Its next call reports the failure to the others
-(`hogshare.runtimes.mpi.sequence`), and all go on in step.
+All processes of a joint runtime make the same calls. Before a call, its problem and options are
+made. If this raises in one process, and the error is caught, this process goes on to its next call
+while the other processes wait in the present call. So such an error counts as a failed call of this
+process. Its next call reports the failure to the other processes
+(`hogshare.runtimes.mpi.sequence`), and all processes go on in step.
 
-The thread that states or calls writes. Of several unreported errors only the last is stored.
+Writer: the thread that makes problems, options and calls. Of several unreported errors only the
+last is stored.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def note(error: BaseException) -> None:
 
 
 def taken() -> list[BaseException]:
-    """Return this process's errors since the last time, one for each missed call; clear them."""
+    """Return and clear this process's errors, one for each call missed since the last time."""
     global _count, _last
     errors = [] if _last is None else [_last] * _count
     _count, _last = 0, None

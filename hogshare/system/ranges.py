@@ -10,8 +10,8 @@ from typing import Any
 
 from hogshare.system.messages import own
 
-LARGEST = 1 << 60  # whole number: kernels multiply and add such numbers in 64 bits
-LONGEST = 1e6  # seconds of one duration: clocks count nanoseconds in 64 bits
+LARGEST = 1 << 60  # largest whole number: kernels multiply and add numbers in 64 bits
+LONGEST = 1e6  # most seconds of a duration: clocks count nanoseconds in 64 bits
 
 
 def _check(accepts: Callable[[float], bool], what: str) -> Callable[..., None]:
@@ -34,7 +34,7 @@ finite = _check(math.isfinite, "a finite number")
 
 
 def whole(least: int = 0, /, **values: int) -> None:
-    """Raise ValueError unless every value is a whole number, of any type, from `least` on."""
+    """Raise ValueError unless every value is a whole number, of any type, of at least `least`."""
     for name, value in values.items():
         _check_whole(name, value, least, is_number(value) and isinstance(value, Integral))
 
@@ -62,7 +62,7 @@ def store_rows(thing: object, name: str) -> None:
     Raises
     ------
     ValueError
-        If it is not a number of rows, from 1 on.
+        If the attribute is not a number of rows, at least 1.
     """
     value = getattr(thing, name)
     if isinstance(value, str) and value == "auto":
@@ -130,12 +130,12 @@ def meaning(what: str) -> Iterator[None]:
 
 
 def is_worker(value: object, n_workers: int) -> bool:
-    """Return whether this is a worker's number in a run of `n_workers`, of any integer type."""
+    """Return whether `value`, of any integer type, is a worker's number in a run of `n_workers`."""
     return is_integer(value) and 0 <= int(value) < n_workers  # type: ignore[call-overload]
 
 
 def of_run(whose: str, workers: Iterable[object], n_workers: int) -> None:
-    """Raise ValueError unless all are numbers of workers of the run."""
+    """Raise ValueError unless all of `workers` are numbers of workers of the run."""
     for worker in workers:
         if not is_worker(worker, n_workers):
             raise ValueError(
