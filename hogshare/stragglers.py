@@ -133,7 +133,7 @@ class ControlledDelay(Stragglers):
             whole(**{"every one of workers": worker})
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
-        """As `Stragglers.lateness`."""
+        """Return the seconds by which a block is late; see `Stragglers.lateness`."""
         return self.delay * mean if worker in self.workers else 0.0
 
     def misfit(self, n_workers: int) -> str:
@@ -189,7 +189,7 @@ class ProductionCluster(Stragglers):
         return _production_factors(self.share, self.long_tail, self.seed, n_workers)
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
-        """As `Stragglers.lateness`."""
+        """Return the seconds by which a block is late; see `Stragglers.lateness`."""
         return float(self.factors(n_workers)[worker]) * mean
 
 
@@ -282,7 +282,7 @@ class Recorded(Stragglers):
                 seconds(**{"every entry of seconds": value})
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
-        """As `Stragglers.lateness`."""
+        """Return the seconds by which a block is late; see `Stragglers.lateness`."""
         line = self.seconds[worker]
         return line[block % len(line)] if line else 0.0
 

@@ -292,7 +292,7 @@ GRAPHS: dict[str, Callable[[int], Any]] = {
 
 
 def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
-    """Return the graphs of a specification: one per round of a cycle, mostly a single graph.
+    """Return the graphs of a specification: one per round of a cycle, usually a single graph.
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ def _leads_back(graph: np.ndarray) -> bool:
 
 
 def _balanced(heard: np.ndarray) -> np.ndarray:
-    """Return weights ``r_i c_j`` on the same entries, whose rows and columns sum to one.
+    """Return weights ``r_i c_j`` on the entries of `heard`, with rows and columns of sum one.
 
     Sinkhorn and Knopp 1967: if every entry is part of a permutation (`_leads_back`), such weights
     exist, and scaling rows and columns alternately converges to them.

@@ -1,4 +1,7 @@
-"""`MatrixFactorization`: predicts ratings of items by users, fitted on every core."""
+"""`MatrixFactorization`: predicts ratings of items by users, fitted on every core.
+
+The *line* of a user or an item is its row in the arrays of factors and biases.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Predictions of a fitted factorization: ratings, the best items, similar users and items."""
+"""Predictions of a fitted factorization: ratings, the best items, similar users and items.
+
+The *line* of a user or an item is its row in the arrays of factors and biases.
+"""
 
 from __future__ import annotations
 

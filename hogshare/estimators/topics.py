@@ -39,7 +39,7 @@ from hogshare.system.clusters import is_collection
 
 ITERATION_MESSAGE = "iteration: %d of max_iter: %d"  # scikit-learn's message
 FORGETS = "learning_decay=0 has each batch replace the topics"
-SURE = 1e20 * LEAST  # least share of the topics after an epoch; overlapping batches leave less
+SURE = 1e20 * LEAST  # least share of the start in the topics; overlapping batches leave less
 PRIORS = [None, Interval(Real, LEAST_PRIOR, 1, closed="both")]
 
 

@@ -221,7 +221,7 @@ def mail_traffic(session: Session) -> Counted:
 
 
 def workers(session: Session) -> list[dict[str, Any]]:
-    """Return one line per worker; `joined_seconds` counts from the beginning of the run.
+    """Return a mapping for each worker; its `joined_seconds` counts from the beginning of the run.
 
     A worker that never reads the others' clocks does not know its lead. Without a barrier no worker
     reads them.

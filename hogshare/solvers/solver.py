@@ -78,9 +78,9 @@ def solve(
 ) -> Report:
     """Minimize a problem with any number of workers.
 
-    An argument may be a name, in upper or lower case, or a number: ``rule="saga"`` is ``SAGA()``,
-    ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is ``Stop(epochs=3)``. A class stands for an
-    instance with its defaults: ``rule=SAGA``.
+    If its meaning is clear, an argument may be a name, in upper or lower case, or a number:
+    ``rule="saga"`` is ``SAGA()``, ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is
+    ``Stop(epochs=3)``. A class stands for an instance with its defaults: ``rule=SAGA``.
 
     Parameters
     ----------
