@@ -35,11 +35,13 @@ class Constants:
         ``f(x_1) - f*``, or an upper bound of it; in units of f.
     L : float
         Lipschitz constant of the gradient, (4), in units of f over x squared. With inconsistent
-        reads the paper's L_T, (5), for changes of at most T coordinates; L is an upper bound of it.
+        reads it stands for the paper's L_T, (5), the constant for changes of at most T coordinates;
+        L is an upper bound of L_T.
     sigma : float
         Standard deviation of one gradient, ``sqrt(E ||G - grad f||^2)``, (3), in units of f over x.
     n_gradients : float, default=1
-        M of Algorithms 1 and 2, the gradients whose *sum* is an update: step sizes are for the sum.
+        M of Algorithms 1 and 2: an update is the *sum* of M gradients, and step sizes are for the
+        sum.
 
     Raises
     ------
@@ -103,5 +105,5 @@ class CoordinateConstants(Constants):
 
     @property
     def along_one(self) -> float:
-        """L_max, or L if it is None."""
+        """Return L_max, or L if L_max is None."""
         return self.L if self.L_max is None else self.L_max

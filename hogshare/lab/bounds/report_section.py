@@ -112,29 +112,29 @@ class RunFacts:
         return self.n_updates * self.writes
 
     def step_size(self) -> float:
-        """The paper's constant step, (9) or (17)."""
+        """Return the paper's constant step, (9) or (17)."""
         return float(self.formula("step_size")(self.of, self.n_writes))
 
     def least_updates(self, age: float) -> int:
-        """Updates that (10) or (18) requires at an age."""
+        """Return the number of updates that (10) or (18) requires at an age."""
         least = self.formula("least_updates" if self.algorithm.consistent else "least_writes")
         return math.ceil(least(self.of, self.writes * age) / self.writes)
 
     def largest_age(self) -> int | None:
-        """Largest age that (10) or (18) allows."""
+        """Return the largest age that (10) or (18) allows."""
         age = self.formula("largest_age")(self.of, self.n_writes)
         return None if age is None else age // self.writes
 
     def condition(self, step: float, age: float) -> float:
-        """Left side of (7) or (15)."""
+        """Return the left side of condition (7) or (15) of the paper."""
         return float(self.formula("condition")(self.of, step, self.writes * age))
 
     def bound(self) -> float:
-        """Bound (11) or (19)."""
+        """Return the paper's bound (11) or (19)."""
         return float(self.formula("bound")(self.of, self.n_writes))
 
     def up_to(self) -> int:
-        """Largest number of workers whose age the condition allows."""
+        """Return the largest number of workers with an age that the condition allows."""
         allowed = self.largest_age()
         if allowed is None:
             return 1

@@ -114,7 +114,7 @@ def psp_pass_chance(within: float, sample: int) -> float:
     Raises
     ------
     ValueError
-        If `within` is no share, or `sample` is not a whole number of at least 0.
+        If `within` is not a share, or `sample` is not a whole number of at least 0.
 
     Examples
     --------

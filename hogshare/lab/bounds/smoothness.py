@@ -31,7 +31,7 @@ PIECE_VALUES = 1 << 17  # values of the rows that are squared at a time
 def lipschitz(
     problem: RowProblem, *, tol: float = 0.01, n_rows: int | None = None, seed: int = 0
 ) -> float:
-    """Lipschitz constant L of the gradient of a linear problem's objective; paper's equation (4).
+    """Compute L, the Lipschitz constant of a linear problem's gradient; paper's equation (4).
 
     Lanczos's method (`scipy.sparse.linalg.eigsh`) computes the largest eigenvalue. The remaining
     residual is added for a safe upper bound; the result is at most the Hessian's trace.
@@ -43,8 +43,9 @@ def lipschitz(
     tol : float, default=0.01
         Relative tolerance; the result is too large by at most about this share.
     n_rows : int or None, default=None
-        Rows to draw, without replacement; None, or the number of rows: all. A sample's L is on
-        average too large, never too small (the largest eigenvalue is a convex function).
+        Number of rows to draw, without replacement; None, or the number of rows: all rows. On
+        average a sample's L is too large, not too small (the largest eigenvalue is a convex
+        function).
     seed : int, default=0
         Seed of the drawn rows and of Lanczos's first vector.
 
@@ -115,7 +116,7 @@ def lipschitz(
 
 
 def coordinate_lipschitz(problem: RowProblem) -> float:
-    """L_max, the largest Lipschitz constant along one coordinate; paper's equation (6).
+    """Compute L_max, the largest Lipschitz constant along a coordinate; paper's equation (6).
 
     ``max_j curvature sum_i weight_i x_ij^2 / n + l2``; for the intercept, whose x is 1, without l2.
 

@@ -1,7 +1,8 @@
 """Conflicts between the rows of a data set: Hogwild!'s Omega, Delta and rho.
 
-A row is a hyperedge: the set of its nonzero features. No matrix of rows by rows is formed: the rows
-that conflict with a row are the union of the lists of rows of its features.
+A row is a hyperedge: the set of its nonzero features. No matrix of rows by rows is formed. Each
+feature has a list of its rows; the rows that conflict with a row are the union of its features'
+lists.
 
 Source: Niu, Recht, Re and Wright, "Hogwild!: a lock-free approach to parallelizing stochastic
 gradient descent", NIPS 2011, section 2.
@@ -29,7 +30,7 @@ class Sparsity:
     Attributes
     ----------
     omega : int
-        ``max_e |e|``: nonzero features of the fullest row.
+        ``max_e |e|``: number of nonzero features of the fullest row.
     delta : float
         ``max_v |{e: v in e}| / |E|``: share of the rows with the most frequent feature.
     rho : float
@@ -60,10 +61,11 @@ class Sparsity:
 def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
     """Compute Hogwild!'s Omega, Delta and rho for a data set.
 
-    Omega and Delta are exact. For rho the rows are searched in descending order of an upper bound,
-    the number of entries in the lists of their features. rho is exact as soon as no remaining row
+    Omega and Delta are exact. For rho the rows are searched in descending order of an upper bound:
+    the number of entries in the lists of a row's features. rho is exact as soon as no remaining row
     has a larger bound than the share found. After `budget` entries the search ends, and rho is the
-    largest share among the searched rows: those with the largest bounds, not a random sample.
+    largest share among the searched rows. These rows have the largest bounds; they are not a random
+    sample.
 
     Parameters
     ----------

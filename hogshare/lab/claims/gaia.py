@@ -123,7 +123,7 @@ def faster(seed: int, quick: bool) -> Found:
 def numbers(
     what: str, links: tuple[str, ...], printed: float | str | None, suffix: str = ""
 ) -> dict[str, ClaimNumber]:
-    """Their names."""
+    """Make the claim's numbers, for each application and each of the links."""
     return {
         f"{name} {link}{suffix}": ClaimNumber(f"{what}, {name}, {LINKS[link]}", printed)
         for name in APPLICATIONS

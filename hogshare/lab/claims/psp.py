@@ -62,7 +62,7 @@ def by_law(name: str, seed: int, what: str) -> Found:
 
 
 def numbers_by_law(what: str) -> dict[str, ClaimNumber]:
-    """Their names."""
+    """Make the claim's numbers, for every barrier and law."""
     return {
         f"{short} {barrier}": ClaimNumber(f"{what}, {written}, {short}")
         for short in LAWS

@@ -58,7 +58,7 @@ ONE = "one worker"
 OWN = ("shared", "replicas", "master", "mirrors")
 COLLECTIVE = ("all-reduce", "local-sgd")
 OVER = " over "  # between the name of a plane and the name of its links
-MORE = 2  # limit of the others' epochs, times those of one worker
+MORE = 2  # limit of the other contestants' epochs, in epochs of one worker
 MNIST = "mnist"  # as --data: all its digits, with a network
 MNIST_NETWORK, DIGITS_NETWORK = "network:784-100-10", "network:64-100-10"
 BETWEEN = re.compile(r",(?=\s*\w+\s*=)")  # options of a plane
@@ -282,7 +282,7 @@ class Runs:
         self._descent: Any = None
 
     def once(self, problem: Any, settings: Settings, contestant: tuple[str], seed: int) -> Report:
-        """Train once."""
+        """Run a contestant once."""
         from hogshare.lab.rivals.collectives import CollectiveDescent
         from hogshare.links import regions
 
@@ -390,7 +390,7 @@ class After(TableNumber):
     """The objective after one worker's number of epochs."""
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """The median over rounds."""
+        """Return the median over rounds."""
         epochs = result["settings"]["epochs"]
         return {self.key: self.over([objective_after(run, epochs) for run in runs])}
 

@@ -49,7 +49,7 @@ Start it with the launcher, on all machines of the job:
   mpiexec -n 4 python -m mpi4py -m hogshare bench ranks
   srun --cpu-bind=cores python -m mpi4py -m hogshare bench ranks"""
 
-MORE = 3, 2  # limit of the epochs of all ranks over those of one, as a fraction
+MORE = 3, 2  # limit of all ranks' epochs over one rank's epochs, as a fraction
 ONE, ALL = "one", "all"
 
 SETTINGS = (

@@ -46,12 +46,12 @@ class Setting:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Itself."""
+        """Return the setting's own name, as the only one."""
         return (self.name,)
 
     @property
     def flag(self) -> str:
-        """The option."""
+        """Return the option of the command line."""
         return f"--{self.name.replace('_', '-')}"
 
     def add_to(self, parser: Any) -> None:

@@ -37,7 +37,7 @@ from hogshare.shm.speeds import BLOCKS, NANOSECONDS, PUSHES, ROWS
 from hogshare.system import machine
 from hogshare.system.interrupts import DeferredSignals
 
-LEAST_QUANTA = 4  # fewer quanta are no measurement
+LEAST_QUANTA = 4  # fewer quanta are not a measurement
 LEAST_SECONDS = 0.005  # of computing: more than a full quantum of each of up to seven workers
 SEPARABLE = 0.2  # largest relative standard error at which a fitted exchange cost is used
 OUTLIER = 1.5  # times the median row time: slower quanta were interrupted

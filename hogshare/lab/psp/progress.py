@@ -89,7 +89,7 @@ class Progress:
 
     @property
     def mean(self) -> float:
-        """Mean clock."""
+        """Mean clock over all workers."""
         return float(self.clock.mean())
 
     @property

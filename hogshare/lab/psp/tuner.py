@@ -73,7 +73,7 @@ class Tuned:
 
     @property
     def barrier(self) -> BuiltIn:
-        """The chosen barrier."""
+        """Return the chosen barrier."""
         return self.best.barrier
 
     def to_dict(self) -> dict[str, Any]:

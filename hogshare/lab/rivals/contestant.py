@@ -90,7 +90,7 @@ class Variant:
 
     @property
     def library(self) -> str:
-        """The distribution that it needs."""
+        """Name of the distribution that it needs."""
         return self.kind.library
 
     @property

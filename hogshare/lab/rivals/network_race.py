@@ -201,7 +201,7 @@ class TorchNetwork(NetworkContestant):
         return module
 
     def made(self, torch: Any) -> Any:
-        """The network."""
+        """Make the network."""
         assert self.task.hidden is not None
         sizes = [self.task.n_inputs, *self.task.hidden, self.task.n_outputs]
         layers: list[Any] = []

@@ -25,7 +25,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class PairsTask(RaceTask):
-    """The penalty on factors."""
+    """The strength of the penalty on factors."""
 
     alpha: float
 

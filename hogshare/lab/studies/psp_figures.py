@@ -240,7 +240,7 @@ class Figure:
     more: Callable[[Sequence[Progress]], Result] = lambda runs: {}
 
     def made(self, settings: Result, advance: Advance) -> Result:
-        """The figure."""
+        """Make the figure."""
         times: list[float] = []
         if self.kind == "over_time":
             times = [settings["seconds"] * i / (MOMENTS - 1) for i in range(MOMENTS)]
@@ -277,7 +277,7 @@ class Bound:
     name: str
 
     def made(self) -> Result:
-        """The figure."""
+        """Make the figure."""
         from hogshare.lab.bounds import psp_bound_curves
 
         curves = psp_bound_curves()

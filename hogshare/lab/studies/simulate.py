@@ -281,7 +281,7 @@ class AsysgCommand(Command):
 
 
 class ProgressCommand(Command):
-    """One barrier."""
+    """Progress of workers behind one barrier."""
 
     def result(self, args: Any) -> Result:
         """Simulate, and report the time."""

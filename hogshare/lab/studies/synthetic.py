@@ -22,7 +22,7 @@ def mixture(
     """Draw normal rows around several centres per class, so that no hyperplane separates classes.
 
     The point opposite to a centre is a centre of the same class. Returns X (n_rows, n_inputs) and
-    int64 classes from 0 (n_rows,), all of which occur.
+    int64 classes from 0 (n_rows,); every class occurs.
     """
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((CENTRES // 2 * n_classes, n_inputs))

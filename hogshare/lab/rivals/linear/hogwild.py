@@ -102,7 +102,7 @@ def work(pipe: Any, rank: int, task: Any, rows: Any, shared: Any) -> None:
 
 
 def batch_loss(rows: Any, w: Any, loss: str, first: int, last: int) -> Any:
-    """Mean loss of consecutive rows."""
+    """Return the mean loss of consecutive rows."""
     functional = library().nn.functional
     starts, indices, values, y = rows
     begin, end = int(starts[first]), int(starts[last])
