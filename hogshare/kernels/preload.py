@@ -1,4 +1,4 @@
-"""Loading kernels before they are needed, in the fork helper."""
+"""Loading of kernels before they are needed, in the fork helper."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def loaded() -> list[str]:
 
 
 def preload(names: Collection[str]) -> None:
-    """Load these kernels from the disk cache, as far as they are in it; compile nothing.
+    """Load these kernels from the disk cache if they are in it; compile nothing.
 
-    A worker process forked afterwards has the machine code already. A kernel that is not cached is
-    compiled by the process that needs it first, without an announcement: the caller makes it. Each
-    signature takes 50 ms, so pass only the names of kernels that the caller uses.
+    Worker processes that are forked afterwards have the machine code already. A kernel that is not
+    cached is compiled by the first process that needs it; that process announces nothing, because
+    the caller does. Each signature takes 50 ms, so pass only the names of kernels that the caller
+    uses.
     """
     announcements.silence()
     for kernel in KERNELS:

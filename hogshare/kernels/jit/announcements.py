@@ -1,22 +1,22 @@
-"""Announcements that kernels are being compiled, where that takes so long that a user would wonder.
+"""Announcements that kernels are being compiled, if this takes long enough to make users wonder.
 
-A first fit stands still for some twenty seconds. So the first second of compiling of a *block*, the
-outermost call of this package in a thread, is silent; then one line says what is compiled, for
-which caller and where it is cached, and one line says how long it took, when the run begins or the
-block ends. Loading machine code is not announced.
+Before a first fit runs, compiling takes some twenty seconds. A *block* is the outermost call of
+this package in a thread. Its first second of compiling is silent. Then one line says what is
+compiled, for which caller, and where it is cached. When the run begins or the block ends, another
+line says how long it took. Loading machine code is not announced.
 
 Lines are messages of the logger ``hogshare``, at the level INFO. Without a logging setup they go to
-standard error instead, as the last resort of `logging` does with warnings: nothing is ever printed
-on standard output, and nothing is a warning, which a test suite may take for an error. A logging
-setup decides by its levels. ``HOGSHARE_QUIET=1`` silences standard error, in processes that inherit
-it too.
+standard error instead, as `logging` does with warnings by its last resort. Nothing is ever printed
+on standard output, and nothing is a warning, because a test suite may treat warnings as errors. If
+logging is set up, its levels decide. ``HOGSHARE_QUIET=1`` silences standard error, also in
+processes that inherit the variable.
 
-Writers: each thread writes its own block. Of several threads and processes that compile at the same
-time one announces: it has a lock on the cache's folder, or on this package's if there is none,
-until its block ends. The system frees the lock if the process dies.
+Writers: each thread writes its own block. If several threads and processes compile at the same
+time, one of them announces: it has a lock on the cache's folder (or, without one, on this package's
+folder) until its block ends. The system frees the lock if the process dies.
 
-This takes no thread and no timer: a kernel is compiled with a hundred helpers, and the end of the
-silent second is noticed when the next helper begins.
+This needs no thread and no timer. A kernel is compiled with a hundred helpers, and each helper's
+beginning checks whether the silent second is over.
 """
 
 import contextlib
@@ -47,14 +47,14 @@ class _State(threading.local):
     """The state of a thread's block."""
 
     depth = 0  # of blocks
-    kernels = 0  # number that are being compiled, one within another
+    kernels = 0  # number of kernels that are being compiled, one within another
     name = ""  # the caller that the block compiles for
     silent = False
-    began = 0.0  # when compiling began, if `kernels`
+    began = 0.0  # when compiling began, if `kernels` is not 0
     arguments: Sequence[Any] = ()  # the kernel's argument types, as Numba has them
     seconds = 0.0  # time of the kernels compiled since the last announcement
     count = 0  # number of these kernels
-    asked = False  # whether `announces` has been decided; the silent second is over then
+    asked = False  # whether the right to announce has been decided: the silent second is over
     announces = False
     lock = None  # a descriptor, while this thread announces
 
@@ -108,7 +108,7 @@ def silence() -> None:
 
 @contextlib.contextmanager
 def compiling(name: str, arguments: Sequence[Any]) -> Iterator[None]:
-    """Count the block's time as compiling a kernel for these types, with others that it calls."""
+    """Count the block's time as compiling a kernel for these types, with the functions it calls."""
     s = _state
     with contextlib.nullcontext() if s.depth else block(name):
         if not s.kernels:
@@ -150,14 +150,14 @@ def _end() -> None:
     s = _state
     s.announces, s.asked = False, False
     if s.lock is not None:
-        # unlocked explicitly: a child that was forked meanwhile has the descriptor too
+        # unlocked explicitly, because a child that was forked meanwhile has the descriptor too
         fcntl.flock(s.lock, fcntl.LOCK_UN)
         os.close(s.lock)
         s.lock = None
 
 
 def _place() -> str:
-    """Describe where the code is cached, and so whether other processes compile it too."""
+    """Describe where the code is cached, which also says whether other processes compile it too."""
     folder = _process["folder"]()
     if folder is None or cache._WARNED:
         return "in each process, because nothing can be cached"
@@ -182,7 +182,7 @@ def _lock() -> bool:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return True  # rather twice than never
+        return True  # announcing twice is better than never
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

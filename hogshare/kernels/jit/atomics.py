@@ -1,17 +1,17 @@
 """Atomic words and prefetch for the CPU, as LLVM instructions.
 
-Numba has no CPU atomics. A plain ``while flag[0] == 0`` compiles to one load and an endless loop,
-a plain ``counter[0] += 1`` loses counts, and nothing orders two plain stores. Every word that two
-workers use to agree on something goes through this file:
+Numba has no CPU atomics. A plain ``while flag[0] == 0`` compiles to one load and an endless loop, a
+plain ``counter[0] += 1`` loses counts, and nothing orders two plain stores. Every word by which two
+workers agree on something is accessed by the functions of this file:
 
-- ``load`` (acquire) and ``store`` (release) carry a word and everything written before it;
+- ``load`` (acquire) and ``store`` (release) transfer a word and everything written before it;
 - ``fetch_add``, ``exchange`` and ``compare_exchange`` (acquire and release) return the old value;
 - ``add_float`` and ``swap_float`` are relaxed: they lose nothing and order nothing (the model's
   coordinates, the entries of a row's memory);
 - ``prefetch`` and ``prefetch_to_write`` are hints and read nothing.
 
-Arrays must be aligned. With the JIT off each has a plain stand-in, which is correct for one thread
-only: that mode exists to debug kernels and to measure coverage.
+Arrays must be aligned. With the JIT off each function has a plain stand-in, which is correct for
+one thread only; that mode exists to debug kernels and to measure coverage.
 """
 
 from llvmlite import ir
@@ -22,7 +22,7 @@ from hogshare.kernels.jit.decorators import JIT_DISABLED
 
 
 def _pointer(context, builder, signature, args):
-    """Address of ``array[index]`` for a one-dimensional array argument; no wraparound."""
+    """Return the address of ``array[index]`` for a one-dimensional array; no wraparound."""
     array_type = signature.args[0]
     array = context.make_array(array_type)(context, builder, args[0])
     index = context.cast(builder, args[1], signature.args[1], types.intp)
@@ -133,7 +133,7 @@ else:
             dtype = signature.args[0].dtype
             old = context.cast(builder, args[2], signature.args[2], dtype)
             new = context.cast(builder, args[3], signature.args[3], dtype)
-            # orderings of a success and of a failure, which stores nothing
+            # memory orderings of a success, and of a failure, which stores nothing
             pair = builder.cmpxchg(pointer, old, new, "acq_rel", "acquire")
             return builder.extract_value(pair, 0)
 
@@ -164,7 +164,7 @@ else:
                 function = cgutils.get_or_insert_function(
                     builder.module, function_type, "llvm.prefetch.p0"
                 )
-                # to read or to write, into every cache level, data
+                # for a read or a write, into every cache level, as data
                 arguments = [builder.bitcast(pointer, byte_pointer), i32(to_write), i32(3), i32(1)]
                 builder.call(function, arguments)
                 return context.get_dummy_value()

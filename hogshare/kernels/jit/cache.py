@@ -1,19 +1,19 @@
-"""The cache of kernels' machine code between processes, and which files it trusts.
+"""The cache of kernels' machine code, shared by processes, and the files that it trusts.
 
-One folder for each version of the kernels, below ``HOGSHARE_CACHE_DIR`` or the user's own cache
-folder; one file for each kernel and types of arguments. Loading a file runs its content. So no
-other user may be able to change or replace the folder or a file in it (`hogshare.system.folders`):
-an unsafe file counts as missing. A folder that cannot be written, as in a container's image, is
-still read.
+Each version of the kernels has a folder, below ``HOGSHARE_CACHE_DIR`` or the user's own cache
+folder. Each kernel has a file in it for each set of argument types. Loading a file runs its
+content. So no other user may be able to change or replace the folder or a file in it
+(`hogshare.system.folders`): an unsafe file counts as missing. A folder that cannot be written, as
+in a container's image, is still read.
 
-No error in this file ends a fit. Code that cannot be loaded is compiled; code that cannot be saved,
-for example on a full disk, has been compiled already. A process warns of it once.
+No error in this file ends a fit. Code that cannot be loaded is compiled. Code that cannot be saved,
+for example on a full disk, has been compiled already, and the process warns once.
 
-Files appear whole, by a rename after the content is on the disk, and begin with a digest of the
-remaining bytes: it reveals a disk that loses data, and newly compiled code replaces the file. A
-file's name is a digest of its key, which the file contains too. So processes that save at once need
-no lock. Numba's own cache has an index file instead, searches for a folder that it can write, next
-to the source too, and lets errors of the disk through.
+Files appear whole, by a rename after the content is on the disk. A file begins with a digest of its
+remaining bytes. If a disk has lost data, the digest does not match, and newly compiled code
+replaces the file. A file's name is a digest of its key, and the file contains the key too. So
+processes that save at the same time need no lock. Numba's own cache differs: it has an index file,
+searches for a writable folder, also next to the source, and raises errors of the disk.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # O_EXC
 
 
 def find_folder(version: str) -> tuple[Path | None, str]:
-    """Find or make the folder of this version's kernels; or return None and the reason."""
+    """Find or make the folder of this version's kernels; return None and the reason on failure."""
     try:
         folder = cache_root().absolute() / version
     except RuntimeError:
         return None, "this user has no home"
-    except OSError as error:  # a path from a working directory that is gone
+    except OSError as error:  # a relative path from a working directory that is gone
         return None, _reason(error, "HOGSHARE_CACHE_DIR")
     try:
         folders.require(folder, made=True, make=True)
@@ -68,7 +68,7 @@ _WARNED = []
 
 
 def warn_once(trouble):
-    """Warn that machine code cannot be cached; a process reports only its first trouble."""
+    """Warn that machine code cannot be cached; only the first warning of a process is issued."""
     if _WARNED:
         return
     _WARNED.append(trouble)
@@ -88,7 +88,7 @@ _DAMAGED = []
 
 
 def warn_of_damage(path):
-    """Warn of a file that is cut off or changed; a process reports only its first."""
+    """Warn of a file that is cut off or changed; only the first warning of a process is issued."""
     if _DAMAGED:
         return
     _DAMAGED.append(path)
@@ -100,29 +100,29 @@ def warn_of_damage(path):
 
 
 class NoCacheFolder(NullCache):
-    """Stand in for a cache where there is no folder."""
+    """Stand-in for a cache without a folder."""
 
     def __init__(self, trouble):
         self.trouble = trouble
 
     def save_overload(self, sig, data):
-        """Warn that there is none."""
+        """Warn that there is no cache."""
         warn_once(self.trouble)
 
     def signatures(self, codegen):
-        """Return the types that machine code is cached for: none."""
+        """Return the types for which machine code is cached: none."""
         return []
 
 
 class KernelCache(_Cache):
     """The files of one kernel.
 
-    While machine code is loaded LLVM asks Python for it. An exception raised in that callback is
-    lost: LLVM goes on with an empty module, and Numba writes to where its symbols should be, a
-    segmentation fault. So signals are deferred.
+    While machine code is loaded, LLVM gets it by a callback to Python. An exception raised in this
+    callback is lost: LLVM goes on with an empty module, and Numba writes to the missing symbols'
+    addresses. This is a segmentation fault. So signals are deferred.
     """
 
-    _index_key = Cache._index_key  # types, processor, code and what it closes over
+    _index_key = Cache._index_key  # types, processor, code and the variables of its closure
 
     def __init__(self, function, folder):
         self._py_func = function
@@ -134,7 +134,7 @@ class KernelCache(_Cache):
 
     @property
     def cache_path(self):
-        """The folder."""
+        """Return the kernel's cache folder."""
         return str(self._folder)
 
     def enable(self):
@@ -154,7 +154,7 @@ class KernelCache(_Cache):
             target_context.refresh()
             key = self._key(sig, target_context.codegen())
             content = self._read(self._path(key))
-            # the whole key is compared: the name has only a part of its digest
+            # the whole key is compared: the file's name contains only a part of its digest
             if content is None or pickle.loads(content[0]) != key:
                 return None
             return CompileResult._rebuild(target_context, *pickle.loads(content[1]))
@@ -172,7 +172,7 @@ class KernelCache(_Cache):
             warn_once(_reason(error, self._folder))
 
     def signatures(self, codegen):
-        """Yield the types that machine code for this processor is cached for."""
+        """Yield the types for which machine code for this processor is cached."""
         for path in self._files():
             content = self._read(path)
             if content is not None:
@@ -192,7 +192,7 @@ class KernelCache(_Cache):
         return sorted(self._folder.glob(f"{self._name}.*.nbc"))
 
     def _read(self, path):
-        """Read key and code as pickles; None if there are none, or none that are safe."""
+        """Read key and code as pickles; return None if the file is missing, unsafe or damaged."""
         try:
             content = folders.read(path, made=True)
         except folders.Unsafe as unsafe:
@@ -209,7 +209,7 @@ class KernelCache(_Cache):
 
 
 def _write(path, key, code):
-    """Make a file appear, whole, in a folder that is made if it has been deleted."""
+    """Make a file appear as a whole; make its folder if that has been deleted."""
     body = b"".join((len(key).to_bytes(LENGTH, "little"), key, code))
     folders.require(path.parent, made=True, make=True)
     making = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
@@ -232,6 +232,6 @@ def _digest(content):
 
 @functools.cache
 def _digest_of_folder(folder):
-    """Digest a kernel's folder: its own file and its neighbours, which may have its helpers."""
+    """Digest a kernel's source folder: its own file, and the others, which may have its helpers."""
     sources = (path.read_bytes() for path in sorted(folder.glob("*.py")))
     return _digest(b"".join(sources)).hex()

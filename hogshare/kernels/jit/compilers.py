@@ -1,18 +1,18 @@
 """Numba's pipelines, changed in two ways that shorten a first fit.
 
-Numba finds every call of an overloaded function by its types and by the flags, and its own `Flags`
-lists all thirty options anew for each hash and each comparison: a twelfth of the time that
-compiling takes. The `Flags` of this file compare only the options that have been set.
+First, Numba finds every call of an overloaded function by its types and by the flags, and its own
+`Flags` lists all thirty options anew for each hash and each comparison. This takes a twelfth of the
+time of compiling. The `Flags` of this file compare only the options that have been set.
 
-A helper reaches the kernels that call it in lowered form only. Numba optimises every function by
-itself, with all that it calls linked in, and makes machine code of it, before a caller links it in
-and does the same again. No code jumps to a helper's machine code. Without it a first fit compiles
-in seven tenths of the time, to kernels that are as fast (docs/tried/2026-11/speed.md): LLVM
-optimises them as a whole in any case.
+Second, a helper is only lowered before the kernels that call it link it in. Numba optimises every
+function by itself, with all functions that it calls linked in, and makes machine code of it; then a
+caller links it in and does the same again. But no code jumps to a helper's machine code. Without
+this machine code a first fit compiles in seven tenths of the time, and the kernels are as fast
+(docs/tried/2026-11/speed.md), because LLVM optimises each kernel as a whole in any case.
 
-One pass is added before and one after Numba's lowering. The first gives the helper a library that
-is only linked, the second registers it for its callers, which Numba does together with the machine
-code.
+For this, one pass is added before Numba's lowering and one after it. The first pass gives the
+helper a library that is only linked. The second pass registers the helper for its callers; Numba
+does this when it makes the machine code.
 """
 
 import contextlib
@@ -36,9 +36,9 @@ UNUSED = {"inline_closure_likes", "nopython_rewrites", "make_function_op_code_to
 class Flags(NumbaFlags):
     """Flags that are equal if the same options have been set to the same values.
 
-    An option set to its default is unequal to one that is not set; Numba's flags are equal then.
-    The price is that a function may be compiled once more. The hash is Numba's, which is the same
-    for all flags.
+    If an option is set to its default in one of two flags and not set in the other, they are
+    unequal; Numba's flags would be equal. So a function may be compiled once more. The hash is
+    Numba's, and it is the same for all flags.
     """
 
     HASH = hash(NumbaFlags())
@@ -67,7 +67,7 @@ class QuickCompiler(CompilerBase):
 
 
 class KernelCompiler(QuickCompiler, Compiler):
-    """Numba's own pipeline, for kernels, whose time is announced."""
+    """Numba's own pipeline, for kernels; the time that it takes is announced."""
 
     def compile_extra(self, func):
         """Compile a kernel."""
@@ -78,10 +78,10 @@ class KernelCompiler(QuickCompiler, Compiler):
 
 @contextlib.contextmanager
 def _collecting_less():
-    """Let Python search for garbage less often meanwhile.
+    """Let Python search for garbage less often inside this context.
 
-    Numba's trees are large and live until the end, and each search walks them: a sixth of the time
-    that compiling takes, for some ten megabytes.
+    Numba's trees are large and live until compiling ends, and each search walks through them. Fewer
+    searches save a sixth of the time of compiling, and use some ten megabytes more.
     """
     # under Numba's lock, so no other thread that compiles changes the thresholds in between
     before = gc.get_threshold()
@@ -97,7 +97,7 @@ class LinkedLibrary(JITCodeLibrary):
     """LLVM code that is only linked into other libraries."""
 
     def _optimize_final_module(self):
-        pass  # it has been simplified by function; the kernel is optimised once, as a whole
+        pass  # each function has been simplified; the kernel is optimised once, as a whole
 
     def _finalize_final_module(self):
         self._finalize_dynamic_globals()
@@ -115,7 +115,7 @@ class OnlyLinked(AnalysisPass):
         super().__init__()
 
     def run_pass(self, state):
-        """Choose the library; no machine code is made from it."""
+        """Choose the library, from which no machine code is made."""
         state.library = LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         return False
@@ -140,7 +140,7 @@ class ForCallers(AnalysisPass):
 
 
 class HelperCompiler(QuickCompiler):
-    """Numba's own pipeline with the two passes."""
+    """Numba's own pipeline with the two added passes."""
 
     def define_pipelines(self):
         """Define one pipeline, without object mode."""

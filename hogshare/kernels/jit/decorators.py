@@ -1,23 +1,23 @@
-"""The one place that decides how kernels are compiled and where their machine code is cached.
+"""Decorators of kernels: how kernels are compiled, and where their machine code is cached.
 
 Flags, each with its reason:
 
-- ``nogil``: workers are threads of one process as often as processes, and the thread that
-  waits for Ctrl-C must run while a kernel does.
-- ``fastmath`` without ``nnan`` and ``ninf``: reductions may be reassociated (1.35 times faster
-  dot products), but a diverging run *is* NaN and infinity, so these must stay defined.
+- ``nogil``: workers are often threads of one process, and the thread that waits for Ctrl-C must run
+  while a kernel runs.
+- ``fastmath`` without ``nnan`` and ``ninf``: reductions may be reassociated (1.35 times faster dot
+  products), but a diverging run *is* NaN and infinity, so NaN and infinity must stay defined.
 - ``error_model="numpy"``: a division by zero gives infinity, as in NumPy, instead of a branch
   and an exception in the middle of a lock-free update.
-- ``_nrt=False``: no reference counts. Numba would count the arrays of a tuple, atomically, at every
-  call; two threads counting one array pass its cache line back and forth at every row. So kernels
-  allocate nothing: callers pass scratch arrays.
+- ``_nrt=False``: no reference counts. Numba would count the references to a tuple's arrays,
+  atomically, at every call, and two threads that count the same array would pass its cache line
+  back and forth at every row. So kernels allocate nothing: callers pass scratch arrays.
 - no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events
   depends on the last bit of a sum, so sums are rounded as they are written, compiled or not.
 
-Machine code is cached by `hogshare.kernels.jit.cache`. Its key for a kernel covers the files of the
-kernel's own folder only: an edit of a helper in another folder, or another flag, would silently run
-the old code. Therefore the cache folder's name is a digest of every file of this package, Numba's
-version and the flags.
+Machine code is cached by `hogshare.kernels.jit.cache`. Its key for a kernel covers only the files
+of the kernel's own folder: after an edit of a helper in another folder, or of a flag, the old code
+would run silently. Therefore the cache folder's name is a digest of every file of this package,
+Numba's version and the flags.
 """
 
 import functools
@@ -65,12 +65,12 @@ announcements.cached_in(lambda: CACHE_FOLDER)
 
 
 def processor() -> list[str]:
-    """Return the processor that machine code is for: system, model and features."""
+    """Return the processor for which machine code is made: system, model and features."""
     return list(cpu_target.target_context.codegen().magic_tuple())
 
 
 def cached_files() -> dict[str, int]:
-    """Return the bytes of machine code in the cache folder, by file."""
+    """Return the number of bytes of each file of machine code in the cache folder."""
     if CACHE_FOLDER is None:
         return {}
     return {path.name: path.stat().st_size for path in CACHE_FOLDER.glob("*.nbc")}
@@ -81,22 +81,22 @@ def load_registries():
     """Let Numba load its registries of Python and NumPy, once, in a quarter of a second.
 
     Numba would do so at the first kernel anyway. An interrupt during the load is fatal: each later
-    compilation of the process ends with "generator raised StopIteration". So are two threads that
-    load at once: each takes the entries that the other has not taken yet, and compiles without the
-    others, with typing errors about attributes that exist. So signals are deferred and Numba's lock
-    is taken.
+    compilation of the process ends with "generator raised StopIteration". Two threads that load at
+    the same time are fatal too: each takes the entries that the other has not taken yet, compiles
+    without the other entries, and raises typing errors about attributes that exist. So signals are
+    deferred and Numba's lock is taken.
     """
-    # before Numba's lock: making the contexts takes their locks, and then Numba's
+    # before Numba's lock: making the contexts takes their locks first and then Numba's
     context = cpu_target.target_context
     with global_compiler_lock, DeferredSignals():
         context.refresh()
 
 
 class Compiled:
-    """A function that is passed to Numba when it is called, or when a caller of it is compiled.
+    """A function that is passed to Numba when it is called, or when one of its callers is compiled.
 
-    Passing it takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred functions. Of two
-    threads that come at once one passes it.
+    Passing a function takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred functions. If
+    two threads need it at the same time, only one of them passes it.
     """
 
     PIPELINE = KernelCompiler
@@ -112,7 +112,7 @@ class Compiled:
         """Numba's dispatcher of the function."""
         if self.shown is None:
             load_registries()
-            # Numba's own lock, reentrant: a thread that compiles has it and may come to this line
+            # Numba's own lock, reentrant: a thread that compiles has it and may reach this line
             with global_compiler_lock:
                 if self.shown is None:
                     self.shown = self._show()
@@ -133,16 +133,16 @@ class Kernel(Compiled):
     """A function that Python calls."""
 
     def __call__(self, *arguments):
-        """Run the machine code, after loading or compiling it if need be."""
+        """Run the machine code; load or compile it before if necessary."""
         return self.dispatcher(*arguments)
 
     def compile(self, signature):
-        """Load or compile it for arguments of these types."""
+        """Load or compile the machine code for arguments of these types."""
         self.dispatcher.compile(signature)
 
     @property
     def signatures(self):
-        """The argument types that this process has the machine code for."""
+        """Return the argument types for which this process has machine code."""
         return [] if self.shown is None else self.shown.signatures
 
     def _show(self):
@@ -157,8 +157,8 @@ class Kernel(Compiled):
 class Helper(Compiled):
     """A function that only compiled ones call: part of their code, without an entry for Python.
 
-    The entry takes every array out of every tuple argument, checks it and puts it back: for most
-    helpers more code than their own, and a fifth of the time that compiling took.
+    The entry takes every array out of every tuple argument, checks it and puts it back. For most
+    helpers this is more code than their own, and it took a fifth of the time of compiling.
     """
 
     PIPELINE = HelperCompiler
@@ -185,11 +185,10 @@ EXACT = {"fastmath": False}
 kernel = _compiled_as(Kernel)
 # a function that only kernels call: it is part of their code, not of the cache
 helper = _compiled_as(Helper)
-# a helper of the row loop, compiled into its callers. A call costs a row's worth of time: Numba
-# passes every array of a tuple as seven words and counts references atomically. Inlined, both
-# vanish.
+# a helper of the row loop, inlined into its callers. A call takes as long as a row: Numba passes
+# every array of a tuple as seven words and counts references atomically. Inlining removes both.
 inlined = _compiled_as(Helper, forceinline=True)
-# the same three, with sums and products rounded as they are written
+# the same three decorators, with sums and products rounded as they are written
 exact_kernel = _compiled_as(Kernel, **EXACT)
 exact_helper = _compiled_as(Helper, **EXACT)
 exact_inlined = _compiled_as(Helper, forceinline=True, **EXACT)

@@ -1,4 +1,4 @@
-"""Kernels' calls of the system: the time, and giving the core to another thread."""
+"""Calls of the system from kernels: the time, and giving up the core to another thread."""
 
 import time
 
@@ -11,7 +11,7 @@ from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
 # symbols of the C library, which every process has: compiling a kernel searches for none
 sched_yield = types.ExternalFunction("sched_yield", types.int32())
 usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
-MICROSECONDS = 10  # asked for in a brief sleep; with the timer's delay it takes some seventy
+MICROSECONDS = 10  # requested length of a brief sleep; with the timer's delay it takes some seventy
 
 if JIT_DISABLED:
     nanoseconds = time.monotonic_ns

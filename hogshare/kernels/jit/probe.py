@@ -1,7 +1,7 @@
 """Loops that measure the machine: each does one thing that a fit does many times.
 
-The caller measures the time (`hogshare.runtimes.machine_probe`). A loop returns what it reads in
-some form, or the compiler would remove the loop.
+The caller measures the time (`hogshare.runtimes.machine_probe`). A loop returns a number that
+depends on the data that it reads; otherwise the compiler would remove the loop.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def chase(chain, position, steps):
 
 @kernel
 def hand_over(word, first, stride, rounds):
-    """Wait until the word is `first`, add 1, and repeat with the number `stride` larger.
+    """Wait until the word is `first`, add 1, and repeat with `first` larger by `stride`.
 
     Two threads with ``first`` 0 and 1 and a stride of 2 pass the word's cache line back and forth.
     """

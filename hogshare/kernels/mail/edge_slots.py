@@ -1,33 +1,36 @@
-"""A mailbox: messages from one writer to one reader, in order, each taken once.
+"""A mailbox: messages from one writer to one reader, taken once each, in the order sent.
 
-An *edge* has one writer, one reader and a queue of slots. Messages are numbered from 1, and number
-n is in the slot ``(n - 1) % queue``. Three counters give the state of an edge, and only ever rise:
+An *edge* has one writer, one reader and a queue of slots. Messages are numbered from 1, and message
+n is in the slot ``(n - 1) % queue``. Three counters give the state of an edge; they never decrease:
 
-- POSTED, written by the writer: messages that it has written;
-- ARRIVED, written by the transport: messages that are where the reader reads;
-- TAKEN, written by the reader: messages that it has finished with.
+- POSTED, written by the writer: number of messages that it has written;
+- ARRIVED, written by the transport: number of messages that are where the reader reads;
+- TAKEN, written by the reader: number of messages that it has acknowledged.
 
 Always TAKEN <= ARRIVED <= POSTED <= TAKEN + queue. The order of accesses:
 
-1. The writer asks for space (`has_capacity`: POSTED - TAKEN < queue, TAKEN by an acquiring load),
+1. The writer checks for space (`has_capacity`: POSTED - TAKEN < queue, TAKEN by an acquiring load),
    writes values, places and head of the next slot by plain stores, and stores POSTED, releasing
    (`send`).
-2. The transport copies the slot to the reader, the number in the head last, releasing, and stores
-   ARRIVED, releasing (`deliver`). In one memory there is nothing to copy: `post` does both. Across
-   memories a service, or a clock, delivers later, in the order of the numbers.
-3. The reader asks for mail (`has_mail`: ARRIVED is beyond TAKEN, by an acquiring load, and the
+2. The transport copies the slot to the reader, with the number in the head last, releasing, and
+   stores ARRIVED, releasing (`deliver`). In one memory there is nothing to copy: `post` sends and
+   delivers. Across memories a service, or a simulation's clock, delivers later, in the order of the
+   numbers.
+3. The reader checks for mail (`has_mail`: ARRIVED is beyond TAKEN, by an acquiring load, and the
    head has the next number), reads the slot as long as it likes, and acknowledges it: it stores
    TAKEN, releasing (`take`). Only then may the slot be written again.
 
 So no message is torn, mixed or overwritten. If a transport lets ARRIVED overtake the message, the
-number in the head does not fit, and the reader waits for it. The condition that all has been taken
-(`all_taken`, POSTED == TAKEN) is ASAP's NOTIFY-ACK (Kadav and Kruus 2016, section 3.3).
+number in the head is wrong, and the reader waits for the message. The condition that all messages
+have been taken (`all_taken`, POSTED == TAKEN) is ASAP's NOTIFY-ACK (Kadav and Kruus 2016, section
+3.3).
 
-After a death: `deliver` and `take` name a number and may be repeated. A message that a dead writer
-had sent, undelivered, is whole, and the writer's successor delivers it first; a message that it had
-not sent never existed. A dead reader's successor finds the message that was in hand again.
+After a death: `deliver` and `take` name a number and may be repeated. If a dead writer had sent a
+message that was not delivered, the message is whole, and the writer's successor delivers it first.
+A message that it had not sent never existed. A dead reader's successor finds the message that the
+reader was reading again.
 
-Nothing is freed in a kernel, but by the owner of the memory.
+Freeing: no kernel frees memory; the memory's owner does.
 
 Departure from a ring with a head and a tail (Lamport 1983): a third counter, which separates
 sending from arriving.
@@ -47,15 +50,15 @@ NO_SLOT = -1  # there is no space, or no mail
 class Mailbox(NamedTuple):
     """The edges of a run that end in one memory.
 
-    A message has H_COUNT values with a place each, and from index `capacity` on H_DENSE values
-    without one: of a vector that writer and reader know by themselves. Either count may be 0.
-    (Directly behind the others, their begin would be known late: a master's messages of 100 values
-    took twice as long.)
+    A message has H_COUNT values with a place each and, from index `capacity` on, H_DENSE values
+    without a place, of a vector that writer and reader both know. Either count may be 0. (If the
+    values without a place directly followed the others, their begin would be known late: a master's
+    messages of 100 values took twice as long.)
 
     counters : int64 [n_edges, N_COUNTERS], see `layout`
     heads : int64 [n_edges, queue, WORD], see `layout`
-    places : int64 [n_edges, queue, capacity]
-    values : float64 [n_edges, queue, at least capacity]
+    places : int64 [n_edges, queue, capacity], the places of each message's values
+    values : float64 [n_edges, queue, at least capacity], each message's values
     """
 
     counters: np.ndarray
@@ -66,7 +69,7 @@ class Mailbox(NamedTuple):
 
 @inlined
 def slot_of(box, number):
-    """Return the slot of an edge's message by its number (from 1)."""
+    """Return the slot of message `number` (from 1) of an edge."""
     return (number - 1) % box.heads.shape[1]
 
 
@@ -74,7 +77,8 @@ def slot_of(box, number):
 def has_capacity(box, edge):
     """Whether a slot is free for the writer's next message."""
     counters = box.counters[edge]
-    # POSTED is the caller's own: a plain load. TAKEN acquires: the reader is through with the slot.
+    # POSTED is the caller's own: a plain load. TAKEN acquires: the reader has finished with the
+    # slot.
     return counters[layout.M_POSTED] - load(counters, layout.M_TAKEN) < box.heads.shape[1]
 
 
@@ -87,7 +91,7 @@ def all_taken(box, edge):
 
 @inlined
 def next_slot(box, edge):
-    """Return the slot of the writer's next message; valid if there is space."""
+    """Return the slot of the writer's next message; it may be written only if there is space."""
     return slot_of(box, box.counters[edge, layout.M_POSTED] + 1)
 
 
@@ -109,7 +113,7 @@ def send(box, edge):
 
 @helper
 def deliver(box, edge, number):
-    """Let the reader have message `number`, whose other words have all been written."""
+    """Make message `number` visible to the reader; its other words have all been written."""
     # the head's number before ARRIVED: `has_mail` checks both
     store(box.heads[edge, slot_of(box, number)], layout.H_NUMBER, number)
     store(box.counters[edge], layout.M_ARRIVED, number)
@@ -186,5 +190,5 @@ def taken_up_to(box, edge, number):
 
 @kernel
 def counter_of(box, edge, counter):
-    """Load one of an edge's counters (acquiring): all that was written before it is visible."""
+    """Load one of an edge's counters (acquiring): all stores before its store are visible."""
     return load(box.counters[edge], counter)

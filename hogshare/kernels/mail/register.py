@@ -1,17 +1,17 @@
-"""A register: a mailbox's slots without acknowledgement, whose writer writes whenever it likes.
+"""A register: a mailbox's slots without acknowledgement; the writer may write at any time.
 
-A reader finds the newest message that the writer has begun, if it is whole; earlier ones are lost.
-A reader that comes during a write, or is overtaken by the writer, finds a *torn* message, which the
-two rounds around it reveal (ASAP, section 4: header and footer):
+A reader finds the newest message that the writer has begun, if it is whole; earlier messages are
+lost. If a reader comes during a write, or the writer overtakes it, it finds a *torn* message. The
+two rounds around the body reveal this (header and footer in ASAP, section 4):
 
 1. The writer stores the round into the header by an exchange, writes the body by plain stores, and
    stores the round into the footer, releasing.
 2. The reader loads the footer, acquiring, and the header; copies the body; and reads the header
    again. The message is whole if all three rounds are equal.
 
-Writers: an edge's one writer writes all of it, POSTED too, which counts the messages begun. Its one
-reader writes nothing but an atomic add of 0. The arrays are those of `edge_slots`; an edge is used
-as one of the two for a whole run.
+Writers: an edge's one writer writes its slots and POSTED, the number of messages begun. Its one
+reader writes nothing except an atomic add of 0. The arrays are the arrays of `edge_slots`; during a
+run an edge is used either as a mailbox or as a register.
 """
 
 from hogshare.kernels import layout
@@ -20,7 +20,7 @@ from hogshare.kernels.jit.decorators import kernel
 from hogshare.kernels.jit.host import yield_core
 from hogshare.kernels.mail.edge_slots import count_values, slot_of
 
-CHUNK = 4096  # numbers written before the core is given up for a moment
+CHUNK = 4096  # number of values written before the core is given up for a moment
 NOTHING, WHOLE, TORN = 0, 1, 2
 
 
@@ -28,7 +28,7 @@ NOTHING, WHOLE, TORN = 0, 1, 2
 def write(box, edge, round_, places, values):
     """Write a message over the oldest slot.
 
-    places : int64 [n], or empty: values of the whole vector
+    places : int64 [n], the places of the values; empty: the values are the whole vector
     values : float64 [n]
     """
     counters = box.counters[edge]
@@ -53,12 +53,13 @@ def write(box, edge, round_, places, values):
 
 @kernel
 def read(box, edge, seen, places, values):
-    """Copy the newest message, if there is one after round `seen`.
+    """Copy the newest message if its round is later than `seen`.
 
-    places, values : int64 and float64 [capacity], written
+    places : int64 [capacity], the caller's own, written
+    values : float64 [capacity], the caller's own, written
 
-    Returns NOTHING, WHOLE or TORN, the message's round, and its numbers of values with and without
-    places.
+    Returns NOTHING, WHOLE or TORN, the message's round, its number of values with places, and its
+    number of values without.
     """
     counters = box.counters[edge]
     number = load(counters, layout.M_POSTED)
@@ -72,7 +73,7 @@ def read(box, edge, seen, places, values):
         return NOTHING, header, 0, 0
     if footer != header:
         return TORN, header, 0, 0
-    # these words may be another message's by now, so they are bounded by the arrays' lengths
+    # these words may be of another message by now, so they are bounded by the arrays' lengths
     count = min(head[layout.H_COUNT], places.shape[0])
     dense = min(head[layout.H_DENSE], values.shape[0])
     begin = box.places.shape[2] if dense > 0 else 0

@@ -126,7 +126,7 @@ def losses_along(
     intercept : float64 [n_columns]
     lengths : float64 [n_columns]
     most : with a single column, a sum above which the pass may end early, because no loss is
-        negative
+        negative and losses far along a direction take long
     scratch, out : float64 [n_columns]
     """
     n_columns = intercept.shape[0]
