@@ -50,7 +50,7 @@ class Caller(Runtime):
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
-        """Run to the end."""
+        """Run the session's only worker to the end of the run."""
         if on_epoch is not None or checks is not None:
             self._memory = None  # its arrays reach the caller: never reuse them
         with EpochHook(session, on_epoch, checks) as hook:

@@ -450,7 +450,7 @@ class Crew:
                 member._close()
 
     def _fork(self, n: int, hired: list[Member]) -> None:
-        """Have n members forked, a batch at a time, and add them to the hired ones."""
+        """Make the helper fork n members, a batch at a time, and add them to `hired`."""
         helper = self._ready_helper() if n > 0 else None
         for start in range(0, n, BATCH):
             assert helper is not None

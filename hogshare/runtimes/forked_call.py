@@ -123,7 +123,7 @@ def may_fork() -> bool:
 
 
 def _blas_survives_forks() -> bool:
-    """Whether BLAS restarts its threads in a fork; with GNU's OpenMP it waits for the old ones."""
+    """Whether BLAS restarts its threads in a fork; with GNU's OpenMP it waits for old threads."""
     found = threadpool_info()
     return all(
         library["user_api"] != "blas" or library.get("threading_layer") in THREADS_THAT_SURVIVE

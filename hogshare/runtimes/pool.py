@@ -144,7 +144,7 @@ class ThreadPool:
             del future, function, args, result, error  # an idle thread refers to no run's arrays
 
     def close(self) -> None:
-        """Take no more tasks, and wait until the accepted ones are finished.
+        """Take no more tasks, and wait until all accepted tasks are finished.
 
         After two seconds, tasks that are stuck in the user's code are left behind, with a warning.
         """

@@ -82,7 +82,7 @@ class Processes(Runtime):
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
-        """Run to the end."""
+        """Run all workers to the end of the run."""
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last: the master
         news, process = News(), os.getpid()

@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
 
 @renamed(here="local_problem")
 class Runtime:
-    """Base class of runtimes; a subclass of the user's defines `name` and `run`.
+    """Base class of runtimes; a user's subclass defines `name` and `run`.
 
     Attributes
     ----------

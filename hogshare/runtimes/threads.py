@@ -274,7 +274,7 @@ class Threads(Runtime):
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
-        """Run to the end."""
+        """Run all workers to the end of the run."""
         leads = on_epoch is None
         workers = range(int(leads), session.settings.n_workers + session.has_master)
         crew = ThreadCrew(session, workers, news := Bell(), leads)

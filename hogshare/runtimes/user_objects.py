@@ -45,7 +45,7 @@ def packed(
     large: list[memoryview] | None = None,
     remedy: str = "runtime='threads'",
 ) -> bytes:
-    """Pickle an object of the user's with the code of its function or class.
+    """Return a pickle of a user's object, with the code of its function or class.
 
     what : the object's name in an error message, such as "barrier"
     thing : the object. `None`, and instances of this package's classes, need no code, unless they

@@ -79,7 +79,7 @@ class Virtual(Runtime):
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtPause | None = None
     ) -> Outcome:
-        """Run to the end."""
+        """Run all workers to the end of the run, or of the virtual time."""
         with EpochHook(session, on_epoch, checks) as hook:
             run = Simulation(session, self.simulator, hook, self.poll_cost)
             try:

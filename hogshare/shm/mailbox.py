@@ -270,7 +270,7 @@ class RegisterEdge(Edge):
     """An edge whose writer may also overwrite its last message, taken or not.
 
     box, index : as in `Edge`
-    transport : of the messages
+    transport : the transport of the edge's messages
     """
 
     def __init__(self, box: Mailbox, index: int, transport: RegisterTransport = AT_ONCE) -> None:

@@ -369,7 +369,7 @@ class Channel:
         return moved
 
     def _take(self, peer: Peer, buffer: np.ndarray) -> None:
-        """Deliver a received message, or queue it after delayed ones."""
+        """Deliver a received message, or queue it after delayed messages."""
         kind, line, late = buffer[:HEAD_BYTES].view(np.int64).tolist()
         peer.heard = None if kind in (PAUSE, PART) else time.monotonic()
         if late or peer.late:

@@ -71,7 +71,7 @@ class HasNoOrder(Exception):
 
 
 class Lockstep(Runtime):
-    """The runtime of ranks that share no memory, for runs in which workers have an order.
+    """The runtime of ranks without shared memory, for runs in which workers have an order.
 
     comm : a communicator that only this call uses
     watch : called while this rank waits for other ranks; raises if another rank has failed

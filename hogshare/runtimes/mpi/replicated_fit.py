@@ -1,7 +1,7 @@
 """A fit that every rank makes itself, in step with other ranks: its calls of `solve` are joint.
 
-For ranks that share no memory. The whole fit is one call (`hogshare.runtimes.mpi.calls`), including
-its exchanges about all rows: an error of one rank, at any point, ends the fit on all.
+This is for ranks without shared memory. The whole fit is one call (`hogshare.runtimes.mpi.calls`),
+including its exchanges about all rows: an error of one rank, at any point, ends the fit on all.
 """
 
 from __future__ import annotations

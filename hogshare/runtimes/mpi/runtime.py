@@ -54,12 +54,12 @@ class MPI(Joint):
         Whether ranks of one machine share the memory of a run. With False, and if ranks run on
         several machines, each has a vector of its own; see the notes.
     link : Link, default=None
-        A `hogshare.simulation.Link` that is emulated between ranks that share no memory, in
+        A `hogshare.simulation.Link` that is emulated between ranks without shared memory, in
         addition to the real link. It delays messages. Its units are seconds and bytes.
     start_timeout : float, default=60.0
         Seconds that a call waits for all ranks to make it.
     survive : bool, default=False
-        Whether a run on ranks that share no memory continues when a rank dies, without the rank's
+        Whether a run on ranks without shared memory continues when a rank dies, without this rank's
         rows; see the notes. It needs a suitable MPI, which `hogshare doctor` checks.
 
     Raises
@@ -73,31 +73,32 @@ class MPI(Joint):
     blocks in one order, and every plane and barrier works as with processes. With ``rows="all"``,
     ``BSP()`` and a seed a run has the bits of as many threads, or processes.
 
-    Ranks that share no memory (on several machines, or ``arena=False``) exchange messages; the
-    workers of a rank are threads. On `Shared()` each rank has a vector. At intervals of rows, which
-    depend on the curvature, it sends its changes to the owner of the global vector, on rank 0, and
-    adds the owner's changes. On `Master()` the workers of all ranks send their changes to the
-    master, on rank 0. The master sends its versions to every rank. On `Replicas()`, `Mirrors()` and
-    custom planes whose ``is_by_mail`` is True, ranks exchange the plane's messages; with
+    Ranks without shared memory (on several machines, or ``arena=False``) exchange messages; the
+    workers of a rank are threads. On `Shared()` each rank has a vector. At intervals of rows, it
+    sends its changes to all other ranks, and adds the changes that they send. The weights of
+    changes depend on the curvature. On `Master()` the workers of all ranks send their changes to
+    the master, on rank 0. The master sends its versions to every rank. On `Replicas()`, `Mirrors()`
+    and custom planes whose ``is_by_mail`` is True, ranks exchange the plane's messages; with
     ``rows="all"`` and a seed, a run on a repeatable plane has the bits of as many processes. Each
     epoch ends with an epoch barrier of all ranks, which decides on stops, checks, step sizes and
     `on_epoch` for all, from sums over the ranks.
 
-    With ``rows="all"`` and ``BSP()``, ranks that share no memory run in step, if workers have an
+    With ``rows="all"`` and ``BSP()``, ranks without shared memory run in step, if workers have an
     order. Each rank then has the whole run in its memory, and each block's result is sent to all
     other ranks. Planes (except `Mirrors`), problems, rules, stops, checkpoints and bits are the
     same as with as many threads. The following paragraphs describe all other runs.
 
     With ``rows="shard"`` rows stay on their rank; with "all" they are dealt to the workers of all
-    ranks in rotation. Shared vectors are for linear problems, the other planes for any. A
-    gradient's means, its objective and its start use the rows of all ranks; a network needs rows of
-    every class on each rank. Barriers use the progress of all workers, which arrives after their
-    changes; workers that start, or begin an epoch, delay no other worker. An unsupported setting
-    raises an error before any worker starts. ``report.traffic`` counts messages and bytes.
+    ranks in rotation. On these ranks `Shared()` is for linear problems; the other planes are for
+    any problem. A gradient's means, its objective and its start use the rows of all ranks; a
+    network needs rows of every class on each rank. Barriers use the progress of all workers, which
+    arrives after their changes; workers that start, or begin an epoch, delay no other worker. An
+    unsupported setting raises an error before any worker starts. ``report.traffic`` counts messages
+    and bytes.
 
-    An estimator is fitted on every such rank, in step with the others, and calls `solve` with them.
-    Linear estimators leave rows on their rank (see ``docs/guide/cluster.md``); for other estimators
-    all ranks get all rows.
+    On ranks without shared memory, every rank fits the estimator, in step with the other ranks, and
+    calls `solve` together with them. Linear estimators leave rows on their rank (see
+    ``docs/guide/cluster.md``); for other estimators all ranks get all rows.
 
     With ``survive=True``, once all ranks have begun, a killed rank does not end the run. Its rows
     are no longer trained on, and losses, stops and objectives use the remaining rows. A

@@ -1,4 +1,4 @@
-"""A call by ranks that share no memory: all ranks return the report of rank 0.
+"""A call by ranks without shared memory: all ranks return the report of rank 0.
 
 If a run's workers have an order, ranks run in step: every rank has the whole run, and computes the
 blocks of its own workers (`hogshare.runtimes.mpi.lockstep`). If they have no order, each rank

@@ -31,7 +31,7 @@ FIRST = 256  # a worker's rows between two offers, at the start of a run
 
 
 def offer_nanoseconds(size: int, sites: int) -> float:
-    """Return the time of an offer of `size` numbers to all sites, and of theirs, at one site."""
+    """Return a site's time for its offer of `size` numbers to all sites, and for their offers."""
     each = MESSAGE_NS + VALUE_NS * size
     return OFFER_NS + COORDINATE_NS * size + (sites - 1) * each
 
