@@ -10,7 +10,7 @@ exact for each parameter. (1) The values sent along an edge plus the edge's resi
 changes that were counted or passed on. (2) A mirror equals the changes that were counted plus the
 values that have come.
 
-Writers: the owner of the centre's lock writes the centre's rows of a `Book` and those of its edges.
+Writers: the owner of the centre's lock writes the centre's rows and its edges' rows of a `Book`.
 Readers: the same owner; an evaluation of the model also reads the mirror while workers run. Nothing
 is freed in this file.
 

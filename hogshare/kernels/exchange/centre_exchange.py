@@ -13,8 +13,8 @@ a message to a transport (HAND_OVER), say whether the next block reads announced
 adopt the mirror of a home whose iterates are averaged (ADOPT). Each worker's `at` records its
 phase. A worker owns the lock except while it waits.
 
-Writers: the owner of a centre's lock writes the centre's rows and those of its edges, as the head
-of `hogshare.planes.mirrors.centre` says; a worker writes its own rows. Readers: the same workers;
+Writers: the owner of a centre's lock writes the centre's rows and its edges' rows, as the head of
+`hogshare.planes.mirrors.centre` says; a worker writes its own rows. Readers: the same workers;
 waiting workers also read the clocks. Nothing is freed in this file.
 """
 

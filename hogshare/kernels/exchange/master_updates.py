@@ -30,12 +30,12 @@ between its pull and its push. On this plane it counts the other workers' messag
 ones, that the master has taken and that the snapshot does not contain. With M = 1 the two counts
 differ if a worker has read the model before its own last message was in it.
 
-The weight is that of an exchange, c(z, P) (`copy_exchange.exchange_weight`), where z = step x rows
-x (curvature + l2) of a coordinate, and P messages start from about the same point (`proposals`).
-The derivation is in `docs/exchange.md`. A worker multiplies its changes by the weights before it
-writes them into its slot, and the master only adds. So the model changes by the weight times the
-worker's change. If l1 has clipped coordinate j to zero, the message has place -1 - j for it, and
-minus its former value (`clipped`).
+The weight is the weight of an exchange, c(z, P) (`copy_exchange.exchange_weight`), where z = step x
+rows x (curvature + l2) of a coordinate, and P messages start from about the same point
+(`proposals`). The derivation is in `docs/exchange.md`. A worker multiplies its changes by the
+weights before it writes them into its slot, and the master only adds. So the model changes by the
+weight times the worker's change. If l1 has clipped coordinate j to zero, the message has place -1 -
+j for it, and minus its former value (`clipped`).
 
 A message either has a place for each value, or is whole (H_WHOLE): then it has a value of the
 model's dtype for each coordinate. A whole message is added by loops over vectors. If it is an

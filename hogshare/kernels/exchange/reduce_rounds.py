@@ -6,8 +6,9 @@ and if it would have to wait for long, the call returns the part that it has don
 does the remainder.
 
 Writers: a worker writes its own slots, its vector, and TAKEN of the edges that it reads. Readers:
-the two workers at an edge's ends. The order is that of `hogshare.kernels.mail.edge_slots`; all
-sends of a round come before its waits. Nothing is freed in this file.
+the two workers at an edge's ends. The order of accesses is as in
+`hogshare.kernels.mail.edge_slots`; all sends of a round come before its waits. Nothing is freed in
+this file.
 """
 
 from typing import NamedTuple

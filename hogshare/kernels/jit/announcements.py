@@ -165,7 +165,7 @@ def _place() -> str:
 
 
 def _number(arguments: Sequence[Any]) -> str:
-    """Return the rows' dtype, as far as arguments show it: that of the first array of floats."""
+    """Return the rows' dtype, as far as arguments show it: the dtype of the first float array."""
     for one in arguments:
         if isinstance(one, types.Array) and isinstance(one.dtype, types.Float):
             return f" ({one.dtype})"

@@ -55,7 +55,7 @@ class Flags(NumbaFlags):
 
 
 class QuickCompiler(CompilerBase):
-    """A pipeline with these flags; functions compiled on its way are found by them too."""
+    """A pipeline with these flags; functions that it compiles on its way get them too."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
         super().__init__(typingctx, targetctx, library, args, return_type, Flags(flags), locals)
@@ -131,7 +131,7 @@ class ForCallers(AnalysisPass):
         super().__init__()
 
     def run_pass(self, state):
-        """Do as `NativeLowering` does with machine code, with a key in place of its entry."""
+        """Register as `NativeLowering` does, with a key in place of the machine code's entry."""
         # a new bound method equals no other one, and is built in: the dispatcher accepts no other
         key = [].append
         state.targetctx.insert_user_function(key, state.cr.fndesc, [state.library])

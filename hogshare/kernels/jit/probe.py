@@ -53,7 +53,7 @@ def dense_rows(w, data, step):
 
 @kernel
 def chase(chain, position, steps):
-    """Go `steps` times from a position to ``chain[position]``; every load waits for the last."""
+    """Go `steps` times from a position to ``chain[position]``; each load needs the one before."""
     for _ in range(steps):
         position = chain[position]
     return position

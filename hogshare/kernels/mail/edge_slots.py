@@ -138,7 +138,7 @@ def has_mail(box, edge):
 
 @helper
 def take(box, edge, number):
-    """Acknowledge the messages up to `number` (releasing): their slots are the writer's again."""
+    """Acknowledge messages up to `number` (releasing): the writer may reuse their slots."""
     store(box.counters[edge], layout.M_TAKEN, number)
 
 

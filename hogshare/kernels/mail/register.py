@@ -67,7 +67,7 @@ def read(box, edge, seen, places, values):
         return NOTHING, 0, 0, 0
     slot = slot_of(box, number)
     head = box.heads[edge, slot]
-    footer = load(head, layout.H_FOOTER)  # before the header: the writer stores them vice versa
+    footer = load(head, layout.H_FOOTER)  # before the header: the writer's order, reversed
     header = load(head, layout.H_ROUND)
     if header <= seen:
         return NOTHING, header, 0, 0

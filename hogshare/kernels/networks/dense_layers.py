@@ -4,7 +4,7 @@ A layer reads its inputs in a worker's memory from index `at` on, one row of the
 another, and writes its outputs further on in the same memory. On the way back it reads the
 derivatives of the loss in its outputs (`delta`), sums the derivatives in its coefficients, and
 writes the derivatives in its inputs. Rows are padded to whole vectors in this memory, but not in
-the vector of coefficients.
+the vector of coefficients. All written arrays are the calling worker's own, so stores are plain.
 
 Loops run over slices: the compiler knows that their places are not negative, and vectorises the
 loops.

@@ -4,7 +4,8 @@ An image is a row of numbers: its lines one after another, each line's places on
 each place's channels. So each line of a window is one stretch of memory, and a convolution's output
 is an image of the same kind. Images are processed one by one. All arrays are parts of the same
 memory: each begins at its own index, and memory for one more vector follows it. Filters, and the
-derivatives in them, are padded to whole vectors, and the row of biases follows them.
+derivatives in them, are padded to whole vectors, and the row of biases follows them. All written
+arrays are the calling worker's own, so stores are plain.
 
 Source: Jia et al. 2014, Caffe. Its pooling windows may cross the border; they are cut there.
 """
@@ -98,7 +99,7 @@ def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, o
     at : where the image with its borders begins
     places, places_at : from `places_at` on, where windows begin, then a window's numbers' offsets
     one_at : index of a number that is 1
-    adds : whether the derivatives are added to those of other images
+    adds : whether the derivatives are added to other images' derivatives
     """
     _, wide, channels, down, across, filters, size, stride, padding = shape
     width = padded(filters, memory.itemsize)

@@ -355,7 +355,7 @@ def go_forward(net, own, memory, team, inputs, rows, step, point):
 
 @helper
 def add_parts(team, parity, layer, n, numbers):
-    """Overwrite the sums of this worker's units with the sum of all workers' parts, in order."""
+    """Overwrite the sums of this worker's units with all workers' parts, added in worker order."""
     width, count = layer[WIDTH], layer[OWN]
     for i in range(n):
         begin = layer[OUTPUTS] + i * layer[OWN_WIDTH]

@@ -2,7 +2,8 @@
 
 Square blocks are transposed in vector registers. A block has as many vectors as a vector has lanes.
 In each pass, pairs of vectors exchange halves of their chunks, and chunks become shorter from pass
-to pass. After the last pass each vector is a column.
+to pass. After the last pass each vector is a column. All written arrays are the caller's own, so
+stores are plain.
 """
 
 from llvmlite import ir

@@ -99,7 +99,7 @@ else:
             )
 
         def over(self, now, body):
-            """Loop over the window: ``body(first, now)`` makes new vectors from those before."""
+            """Loop over the window: ``body(first, now)`` returns the next vectors, given `now`."""
             builder, (row_step, column_step) = self.builder, self.steps
 
             def line(row, now):

@@ -29,7 +29,7 @@ COEFS = 4  # number of a row's columns that are coefficients
 BIASES = 5  # place in the slice
 VECTOR_WEIGHTS, VECTOR_WIDTH, VECTOR_BIASES = 6, 7, 8  # places in the vector
 IS_MINE = 9  # whether this worker writes the biases back
-OUTPUTS, OWN, OWN_WIDTH, FIRST = 10, 11, 12, 13  # in memory; own units, padded, and the first
+OUTPUTS, OWN, OWN_WIDTH, FIRST = 10, 11, 12, 13  # place in memory; own units: number, padded, first
 SLOPES = 14  # place in memory of the derivatives in the sums, rows of WIDTH
 PARTS, GATHERED = 15, 16  # places in a worker's part of `exchange`: of sums, and of derivatives
 N_COLUMNS = 17
@@ -76,7 +76,7 @@ def move(own, begin, places, first, n_rows, width, slopes, kind, numbers):
     slopes : float (n_rows * width,), sums of derivatives; times FACTOR they are means
     numbers : float64 (N_NUMBERS,); DECAY is the penalty's share of a number in its derivative
 
-    The steps are those of `hogshare.kernels.rules.momentum.make_step`.
+    The steps are the same as in `hogshare.kernels.rules.momentum.make_step`.
     """
     number = own.w.dtype.type
     size, old_1, old_2 = number(numbers[ETA]), number(numbers[SHARE_1]), number(numbers[SHARE_2])

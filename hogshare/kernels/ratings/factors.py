@@ -87,7 +87,7 @@ def fetch_ahead(w, ratings, rows, k):
 
 @inlined
 def predicted(w, ratings, p, q):
-    """Return the prediction (before a logistic function) by the lines that begin at `p`, `q`."""
+    """Return a prediction (before a logistic function) from the lines that begin at `p`, `q`."""
     n_factors = np.uint64(ratings.n_factors)
     total = w.dtype.type(0.0)
     for f in range(n_factors):
@@ -210,7 +210,7 @@ def with_places(ratings, r):
 
 @kernel
 def squares_left(biases, ratings, first, end):
-    """Return some ratings' sum of squared residuals from mean and biases, and the largest size.
+    """Return the sum of squared residuals from mean and biases, and the largest absolute rating.
 
     biases : float64 (n_users + n_items,), zeros if biases are not used
     """

@@ -24,7 +24,7 @@ from hogshare.kernels.rules.losses import LOG_LOSS, loss_derivative, loss_value
 from hogshare.kernels.schedule.streams import block_state, next_random
 
 NO_ITEM = -1  # the draw for a user who has met all items
-TRIES = 16  # draws by popularity, before a uniform draw among the items that have not met
+TRIES = 16  # draws by popularity, before a uniform draw among the items not met
 
 
 class Drawing(NamedTuple):

@@ -36,7 +36,7 @@ def add_moments(rows, every, moments):
 
 @kernel
 def change_units(data, middle, units, out):
-    """Set ``out = (data - middle) / units`` by columns, for dense rows one after the other."""
+    """Set ``out = (data - middle) / units``, column by column, for all dense rows."""
     width = np.uint64(middle.shape[0])
     kind = out.dtype.type
     for start in range(np.uint64(0), np.uint64(data.shape[0]), width):

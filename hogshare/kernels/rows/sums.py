@@ -38,9 +38,9 @@ def sum_by_place(words, first):
     words : uint32 or uint64; both give the same sum for numbers of the same value
     first : uint64
 
-    Source: the mixing is that of SplitMix64 (Steele, Lea and Flood 2014), whose stream of numbers
-    results if all words are zero. The sum takes 34 ms for a GB of float64 and 62 ms for a GB of
-    float32; reading a GB takes 30 ms, CRC-32 240 ms, BLAKE2 1,100 ms.
+    Source: the mixing of SplitMix64 (Steele, Lea and Flood 2014), whose stream of numbers results
+    if all words are zero. The sum takes 34 ms for a GB of float64 and 62 ms for a GB of float32;
+    reading a GB takes 30 ms, CRC-32 240 ms, BLAKE2 1,100 ms.
     """
     result = np.uint64(0)
     state = first * STEP

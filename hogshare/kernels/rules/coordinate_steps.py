@@ -73,7 +73,7 @@ def mark_support(rows, order, first, last, memory, number):
 
 @helper
 def position_of(rows, r, feature):
-    """Return the position where row `r` stores a feature (the row's end if not), and its end."""
+    """Return the position of a feature in row `r` (or the row's end), and the row's end."""
     start, end = row_bounds(rows, r)
     if rows.width > 0:
         return start + feature, end

@@ -94,7 +94,7 @@ def write_plainly(rows, start, end, w, rarity, step, decay):
 
 @inlined
 def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, columns):
-    """Fill the scratch with the steps of rows ``order[first:stop]``, all from one read."""
+    """Fill the scratch with the steps of rows ``order[first:stop]``; write no coordinate."""
     local = private.local
     scratch = private.scratch
     n_columns = local.shape[1]

@@ -5,7 +5,7 @@ every new process. The formulas and their edge cases are scikit-learn's, so one 
 model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
 
 The multinomial loss couples the columns of a row: its prediction in a column is the logarithm of
-the class's probability, which needs all margins of the row (`log_probabilities`). Given these
+the class's probability. This needs all margins of the row (`log_probabilities`). Given these
 predictions it is a scalar per column too: `y` is in {0, 1}, the value is counted once, in the
 column of the row's class, and the derivative is taken in the column's *margin*.
 """

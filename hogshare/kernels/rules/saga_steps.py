@@ -370,7 +370,7 @@ def saga_rows(
 
 @kernel
 def remember(rows, rule, w, intercept, schedule, memory, local):
-    """Fill the table with the derivatives at a model; the entries of held-out rows remain zero."""
+    """Fill the table with the losses' derivatives at a model; held-out rows' entries stay zero."""
     n_held_out = schedule.held_out.shape[0]
     for r in range(rows.y.shape[0]):
         if n_held_out == 0 or schedule.held_out[r] == 0:

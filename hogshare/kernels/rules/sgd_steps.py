@@ -92,7 +92,7 @@ class RuleNumbers(NamedTuple):
 
 
 class Private(NamedTuple):
-    """The arrays of one worker, which no other worker reads or writes: all stores are plain.
+    """The arrays of one worker, which no other uses meanwhile: all stores are plain.
 
     w : rows' dtype [n_features * n_columns], the copy, which times the scale is the model
     base : array like w, the shared vector at the last exchange (empty with one worker)

@@ -54,7 +54,7 @@ def enough(near, of, share):
 
 @inlined
 def sees(table, me, k):
-    """Whether another worker is in the run and among those that the barrier inspects."""
+    """Whether worker `k` is in the run, is not `me`, and is one that the barrier inspects."""
     is_near = table[k, layout.T_GROUP] == table[me, layout.T_GROUP]
     return k != me and is_near and in_run(load(table[k], layout.T_STATE))
 

@@ -21,7 +21,7 @@ from hogshare.kernels.schedule.streams import block_state, shuffle_part
 
 @helper
 def begin_of(share, n_rows, shares):
-    """Return the place in an epoch's order at which a share begins: the first have a row more."""
+    """Return where a share begins in an epoch's order; the first shares have one row more."""
     return share * (n_rows // shares) + min(share, n_rows % shares)
 
 
