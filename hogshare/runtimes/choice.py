@@ -68,8 +68,7 @@ def usable_workers(n_jobs: int | None) -> int:
 
     None means 1, or the value of a surrounding joblib context; -1 means all usable cores. In a
     worker of a parallel joblib call, the number is at most the limit that joblib has put into the
-    environment. With joblib's own count, every joblib worker would start as many workers as there
-    are cores.
+    environment. With joblib's own count, every joblib worker would start one worker for each core.
 
     Raises ValueError if `n_jobs` is 0.
     """

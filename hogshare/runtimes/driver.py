@@ -49,10 +49,10 @@ def polls_of(session: Session) -> int:
 def yields_of(session: Session) -> int:
     """Return how often a waiting worker yields before it sleeps.
 
-    The number is 0 if no barrier and no master makes workers wait, and one of two conditions holds:
-    (1) there are more workers than cores; (2) the quanta have polled already. A waiting worker then
-    waits for the block of a worker that is slow or has no core, and each of its polls takes a core,
-    or the interpreter, from a worker that is about to go on.
+    The number is 0 if no barrier and no master makes workers wait, and one of two conditions is
+    true: (1) there are more workers than cores; (2) the quanta have polled already. A waiting
+    worker then waits for the block of a worker that is slow or has no core, and each of its polls
+    takes a core, or the interpreter, from a worker that is about to go on.
     """
     plan = session.plan
     if plan.barrier != FREE or plan.private == MASTER:

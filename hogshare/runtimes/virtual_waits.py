@@ -1,7 +1,7 @@
 """The waiting workers of a simulated run, and the events that wake them.
 
 A waiting worker is *parked* under the reason for its wait. It is *called* (the queue gets an event
-at which the worker polls) when this reason may no longer hold. A worker that waits for
+at which the worker polls) when this reason may have gone. A worker that waits for
 
 - a barrier on all clocks (BSP, SSP, fraction) is called when it can pass, so no poll fails: workers
   are stored in bins by their own clock, and counts decide which clocks pass;

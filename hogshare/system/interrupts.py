@@ -129,7 +129,7 @@ class DeferredSignals:
             self._call()
 
     def deliver(self) -> None:
-        """Call the handlers of all signals received so far; a handler may raise here."""
+        """Call the handlers of all signals received so far; a handler may raise then."""
         if self._active is not None and self._active.came:
             self.outside(_nothing)
 
