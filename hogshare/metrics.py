@@ -99,8 +99,8 @@ def recall_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
 def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     """Compute the discounted cumulative gain of the first k, divided by the largest possible gain.
 
-    A hit at place i, from 1, counts ``1 / log2(i + 1)`` (Jarvelin and Kekalainen 2002, Cumulated
-    gain-based evaluation of IR techniques, with gains of 0 and 1).
+    A hit at place i, counted from 1, gains ``1 / log2(i + 1)``. Source: Jarvelin and Kekalainen
+    2002, Cumulated gain-based evaluation of IR techniques, with gains of 0 and 1.
 
     Parameters
     ----------

@@ -148,11 +148,11 @@ class Report(Document):
     trace : Trace or None
         The objective along the run, if requested.
     workers : list of dict
-        For each worker ``worker``, ``state``, ``moves`` (its last changes of state),
-        ``blocks``, ``rows``, ``pushes``, ``dropped``,
-        ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead`` (None if the worker never
-        asked for the others' clocks, as without a barrier), ``joined_seconds`` and ``pid``. A
-        user-defined plane may add ``waiting_for_plane_seconds``, a part of ``waiting_seconds``.
+        For each worker ``worker``, ``state``, ``moves`` (its last changes of state), ``blocks``,
+        ``rows``, ``pushes``, ``dropped``, ``waiting_seconds``, ``mean_block_seconds``,
+        ``largest_lead``, ``joined_seconds`` and ``pid``. ``largest_lead`` is None if the worker
+        never asked for the others' clocks, as without a barrier. A user-defined plane may add
+        ``waiting_for_plane_seconds``, a part of ``waiting_seconds``.
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, the number of pushes by others
         between a worker's pull and its push. The last bin counts that staleness and more. With a
@@ -322,10 +322,10 @@ class Report(Document):
 
         The run's recorded quanta give the time of a row and the variation among blocks. In most
         runs the times of rows and of exchanges are in a fixed ratio and cannot be separated. The
-        cost of an exchange is estimated by least squares over the quanta if its standard error is
-        below a fifth, and otherwise taken from the machine's constants (``hogshare info --probe``).
-        With these costs, workers claim blocks from one ticket, under the run's barrier, on a
-        virtual clock.
+        cost of an exchange is estimated by least squares over the quanta. If the estimate's
+        standard error is a fifth or more, the cost is taken from the machine's constants instead
+        (``hogshare info --probe``). With these costs, workers claim blocks from one ticket, under
+        the run's barrier, on a virtual clock.
 
         Parameters
         ----------

@@ -38,11 +38,11 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         'log_loss' and 'modified_huber' give probability estimates.
 
     learning_rate : str, default='optimal'
-        The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
-        by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
-        5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
-        ``loss='hinge'`` only). 'auto', which scikit-learn does not have, needs no tuning and
-        converges to the optimum. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever suits the
+        The schedule of the step size: 'constant' is eta0; 'optimal' is ``1 / (alpha (t + t0))``
+        with t0 by Bottou's heuristic; 'invscaling' is ``eta0 / t**power_t``; 'adaptive' is eta0,
+        divided by 5 whenever the stop criterion is met; 'pa1' and 'pa2' are passive-aggressive
+        steps, with ``loss='hinge'`` only. 'auto', which scikit-learn does not have, needs no tuning
+        and converges to the optimum. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever suits the
         rows, for every loss except 'perceptron'. A fit that does not reach the optimum, because
         columns have very different sizes, warns. 'auto' refuses averaging, warm starts and
         `partial_fit`.

@@ -38,9 +38,9 @@ class Exporting(KnownParameters):
     def to_sklearn(self) -> Any:
         """Return the scikit-learn estimator that this one replaces, fitted.
 
-        It predicts the same, bit for bit, shares no memory with this estimator, and can be pickled,
-        served and converted where neither this package nor Numba is installed. Topic shares are
-        computed anew, and are the same up to rounding.
+        Its predictions are the same, bit for bit, and it shares no memory with this estimator. It
+        can be pickled, served and converted without this package and without Numba. Topic shares
+        are computed anew, and are the same up to rounding.
 
         Returns
         -------
@@ -63,8 +63,8 @@ class Exporting(KnownParameters):
 
         Notes
         -----
-        The `fit` of the result is scikit-learn's own, which refuses some input that this package
-        accepts (sparse rows with an intercept with Ridge's 'saga', rows with 64-bit indices).
+        The `fit` of the result is scikit-learn's own. It refuses some input that this package
+        accepts: sparse rows with an intercept for Ridge's 'saga', and rows with 64-bit indices.
         Coefficients have the same memory order as in this estimator, which decides the last bits of
         predictions. With three or more classes scikit-learn's `partial_fit` needs C order: assign
         ``model.coef_ = np.ascontiguousarray(model.coef_)`` before its first call.

@@ -99,8 +99,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     solver : {'auto', 'sgd', 'als'}, default='auto'
         'sgd' fits the rated pairs. 'als' fits all pairs of users and items, by alternating least
-        squares: pairs that have met with target 1 and weight ``1 + confidence * rating``, all
-        others with target 0 and weight 1 (Hu, Koren and Volinsky 2008). 'auto' is 'als' for pairs
+        squares: pairs that have met have target 1 and weight ``1 + confidence * rating``; all
+        others have target 0 and weight 1 (Hu, Koren and Volinsky 2008). 'auto' is 'als' for pairs
         without ratings and, with a warning, if all ratings are equal; else 'sgd'.
 
     confidence : float, default=5.0
@@ -135,8 +135,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         eta0, 'adaptive' is eta0 divided by 5 whenever the stop criterion is met.
 
     eta0 : float or 'auto', default='auto'
-        The initial learning rate. 'auto' depends on the spread of ratings around the biases, and is
-        reduced if a fit diverges, as it may with a few ratings far larger than all others.
+        The initial learning rate. 'auto' depends on the spread of ratings around the biases. It is
+        reduced if a fit diverges; this may happen with a few ratings far larger than all others.
 
     power_t : float, default=0.75
         The exponent for inverse scaling learning rate; see `learning_rate`.
@@ -217,9 +217,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     A pair that occurs twice in one call is two ratings, each with its own loss.
 
     With ``alpha="auto"`` and ``eta0="auto"``, scaling all ratings by a number scales the
-    predictions by this number, and adding a number to all ratings adds it to the predictions (not
-    in non-negative matrix factorization), up to the rounding of float32. A given `alpha` has the
-    unit of a rating, a given `eta0` has the unit of its reciprocal, and `bias_alpha` has no unit.
+    predictions by this number, up to the rounding of float32. Likewise, adding a number to all
+    ratings adds it to the predictions, except in non-negative matrix factorization. A given `alpha`
+    has the unit of a rating, a given `eta0` has the unit of its reciprocal, and `bias_alpha` has no
+    unit.
 
     Examples
     --------

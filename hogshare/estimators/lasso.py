@@ -69,10 +69,10 @@ class ElasticNet(LeastSquares, _ElasticNet):
         Whether scikit-learn's coordinate descent copies `X`; the workers never write to it.
 
     tol : float, default=1e-4
-        The workers stop when the duality gap, computed at the model by a pass over all rows, is at
-        most ``0.01 * tol`` times the mean square of `y` about its mean (without intercept, about
-        zero). scikit-learn requires a gap of `tol` and also that coefficients no longer change. Its
-        models are therefore about as good.
+        The workers stop when the duality gap is at most ``0.01 * tol`` times the mean square of `y`
+        about its mean (without intercept, about zero). The gap is computed at the model itself, by
+        a pass over all rows. scikit-learn requires a gap of `tol` and also that coefficients no
+        longer change. Its models are therefore about as good.
 
     positive : bool, default=False
         When set to True, forces the coefficients to be positive, by scikit-learn's coordinate

@@ -191,8 +191,8 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     solver_ : str
         The methods that fitted the model: 'sdca' or 'saga', then any that finished the fit, as in
         'saga, newton-cholesky'. Few dense rows with few features (up to 200 coefficients, and rows
-        times coefficients up to 100,000) are left to scikit-learn's 'newton-cholesky' alone, unless
-        `runtime`, `plane` or `barrier` ask for workers.
+        times coefficients up to 100,000) are left to scikit-learn's 'newton-cholesky' alone.
+        Workers fit them if `runtime`, `plane` or `barrier` ask for workers.
 
     report_ : Report or SolverReport
         The report of the workers' run: workers, epochs, convergence checks, settings, notes. Its

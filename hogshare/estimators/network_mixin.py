@@ -70,8 +70,8 @@ class NetworkMixin(Exporting):
         ``min(200, n_samples)``.
 
     learning_rate : {"constant", "invscaling", "adaptive"}, default="constant"
-        Schedule of the step size for "sgd": "constant" leaves it unchanged, "invscaling" divides it
-        by ``(t_ + 1) ** power_t`` at each epoch's end, "adaptive" divides it by 5 whenever the fit
+        Schedule of the step size for "sgd": "constant" leaves it unchanged; "invscaling" divides it
+        by ``(t_ + 1) ** power_t`` at each epoch's end; "adaptive" divides it by 5 whenever the fit
         would end.
 
     learning_rate_init : float, default=0.001

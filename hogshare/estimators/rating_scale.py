@@ -18,9 +18,9 @@ ROUNDING = 16 * np.finfo(np.float64).eps  # relative spread of ratings that are 
 class Scale(NamedTuple):
     """A mean to subtract from ratings, and a size to divide them by, before float32 rounds them.
 
-    The computation in float64 gives scaled or shifted ratings the same float32 numbers. With u for
-    the unit of a rating, a bias and the penalty `alpha` have the unit u, a factor ``u**0.5``, a
-    loss ``u**2`` and a step of factors ``1 / u``; the penalty `bias_alpha` has no unit.
+    The computation in float64 gives scaled or shifted ratings the same float32 numbers. Units, with
+    u for the unit of a rating: (1) a bias and the penalty `alpha`: u; (2) a factor: ``u**0.5``; (3)
+    a loss: ``u**2``; (4) a step of factors: ``1 / u``; (5) the penalty `bias_alpha`: no unit.
     """
 
     mean: float = 0.0

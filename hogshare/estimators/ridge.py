@@ -83,13 +83,14 @@ class RidgeMixin(LeastSquares):
         For scikit-learn's solvers see its page.
 
     tol : float, default=1e-4
-        The workers and conjugate gradients stop when the largest component of the gradient, each in
-        the unit of its feature (the formula is in `hogshare.Stop`), is at most `tol` times its
-        value at zero coefficients. This is the criterion of scikit-learn's 'sparse_cg' in the
-        maximum norm, and does not depend on the units of the features. With ``solver='auto'`` and
-        ``runtime='auto'`` the duality gap relative to the objective must be at most ``500 * tol``
-        too, since with large values or weights the gradient at zero may be very large. A fit that
-        misses a criterion warns. For scikit-learn's solvers see its page.
+        The workers and conjugate gradients stop when the largest component of the gradient is at
+        most `tol` times its value at zero coefficients. Each component is in the unit of its
+        feature (the formula is in `hogshare.Stop`). This is the criterion of scikit-learn's
+        'sparse_cg' in the maximum norm, and does not depend on the units of the features. With
+        ``solver='auto'`` and ``runtime='auto'`` there is a second condition: the duality gap
+        relative to the objective must be at most ``500 * tol``. With large values or weights the
+        gradient at zero may be very large, and the first condition too weak. A fit that misses a
+        criterion warns. For scikit-learn's solvers see its page.
 
     solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
             default='auto'

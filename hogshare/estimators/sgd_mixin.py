@@ -129,9 +129,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     Notes
     -----
     - `fit` leaves few rows (values times classes up to 100,000) to scikit-learn's class of the same
-      name, which is as fast on them and compiles nothing. The model is the same, bit for bit.
-      Workers fit few rows too with early stopping, averages, ``learning_rate='auto'``, callbacks,
-      or a `runtime`, `plane` or `barrier` that asks for workers.
+      name, since that class is as fast on them and compiles nothing. The model is the same, bit for
+      bit. Workers fit few rows too with early stopping, averages, ``learning_rate='auto'``,
+      callbacks, or a `runtime`, `plane` or `barrier` that asks for workers.
     - With more than one worker a fit is not reproducible: its result depends on how the workers are
       scheduled. The tag ``non_deterministic`` says so.
     - Rows of more than 16 MB are shuffled in windows: eight neighbors from each of eight random

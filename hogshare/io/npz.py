@@ -129,8 +129,8 @@ class Archive:
 def _taken(source: Source, what: str, take: Callable[[BinaryIO, int], Any]) -> Any:
     """Return ``take(file, size)`` for a file; a pipe is first read into memory.
 
-    With damaged bytes the readers of zip files and of array headers raise errors of a dozen kinds
-    (even OSError, from a seek out of range), so after opening every error counts as damage.
+    With damaged bytes the readers of zip files and of array headers raise errors of a dozen kinds,
+    even OSError (from a seek out of range). After opening, every error therefore counts as damage.
     """
     file, size = source.whole()
     try:

@@ -51,8 +51,8 @@ def asaga(
     2017. Its theorem requires a step of at most ``1 / (32 L (1 + tau sqrt(Delta)) xi)``. In this
     formula tau is the number of overlapping steps, about the number of workers, and must be less
     than a tenth of the number of rows; Delta is the largest share of rows with a common feature;
-    ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) / (8 kappa))`` with kappa = L / mu, where L is the
-    largest smoothness constant of a row's loss with penalty, and mu the strong convexity.
+    ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) / (8 kappa))`` with kappa = L / mu. L is the largest
+    smoothness constant of a row's loss with penalty, and mu the strong convexity.
 
     Departures: (1) the l2 part is a proximal step on the row's support; as a part of the gradient
     it would overshoot for rare features. (2) Rows are visited in a new order every epoch, not

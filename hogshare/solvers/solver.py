@@ -102,8 +102,8 @@ def solve(
     barrier : Barrier, callable or str, default=None
         When a worker may continue after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
-        number, which is called repeatedly until it returns True. The names are the same as on the
-        command line: "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2",
+        number. The function is called repeatedly until it returns True. The names are the same as
+        on the command line: "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2",
         "throttled:8", and "pbsp:10,hold" for ``hold=True``. None is ``BSP()`` if the model is one
         vector and a step has a memory (momentum, `Adam`) or is the mean over a mini-batch
         (networks): the workers then compute each mini-batch together, and any number of them takes
