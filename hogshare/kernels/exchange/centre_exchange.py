@@ -1,10 +1,11 @@
 """A worker's part in its centre after a block, in one call: fold, send, take in, wait briefly.
 
-    LOCK take the centre's lock, and finish what a dead owner of it had begun FOLD once per block:
-    fold the worker's change, and advance the centre's clock SEND to each reader not yet notified of
-    this clock, send the changes that pass the filter TAKE the messages of other centres; in step,
-    once every awaited message has come CHECK whether the worker may go on; if so, it adopts the
-    mirror WAIT without the lock, until another pass may achieve something
+    LOCK    take the centre's lock, and finish what a dead owner of it had begun
+    FOLD    once per block: fold the worker's change, and advance the centre's clock
+    SEND    send the changes that pass the filter to each reader not yet notified of this clock
+    TAKE    take the messages of other centres; in step, once every awaited message has come
+    CHECK   check whether the worker may go on; if so, it adopts the mirror
+    WAIT    wait without the lock, until another pass may achieve something
 
 The call returns GO_ON when all phases are done. If its caller has to act first, the call returns
 what the caller has to do, and continues from that phase when called again: wait (FOR_CLOCK,
