@@ -97,7 +97,8 @@ def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_
 
     suspects : int64 [n_workers], nonzero for workers that this worker does not wait for
     vector : float64 [n], scratch
-    sent : int64 [n_edges, 2, 2]; waited : float64 [at least 2], seconds
+    sent : int64 [n_edges, 2, 2], number of messages and bytes sent, added to
+    waited : float64 [at least 2], seconds waited, added to
 
     Returns DONE, POSTED or NOTHING.
     """
