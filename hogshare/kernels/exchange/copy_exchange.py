@@ -8,17 +8,18 @@ lost: its change stays in the private copy (copy minus base), and the number of 
 `pending`. The monitor frees the words of a dead worker; only the changes that it had not folded are
 lost.
 
-The weight. Near the optimum a coordinate of curvature h contracts by about rho = 1 / (1 + z), z =
-eta h B, where eta is the step size and B the number of rows between two exchanges. P workers that
-start from the same distance e each propose the change -(1 - rho) e. One worker with P B rows would
-make the change -(1 - rho^P) e. So the sum of the proposals has to be multiplied by
+The weight. Near the optimum a coordinate of curvature h contracts by about ``rho = 1 / (1 + z)``
+between two exchanges, with ``z = eta h B``, the step size eta and the number B of rows between two
+exchanges. P workers that start from the same distance e each propose the change -(1 - rho) e. One
+worker with P B rows would make the change -(1 - rho^P) e. So the sum of the proposals has to be
+multiplied by
 
     c(z) = (1 - rho^P) / (P (1 - rho)),
 
 which is 1 for cold coordinates (z near 0: workers' changes are added), 1 / P for hot ones (z large:
-changes are averaged) and, for P = 2, exactly (1 + rho) / 2. For more workers the code uses 1/P + (1
-- 1/P) / (1 + P z / 2), which has the same limits and the same slope at z = 0, without powers. Other
-forms that were tried are in `docs/tried/2026-11/exchange.md`.
+changes are averaged) and, for P = 2, exactly (1 + rho) / 2. For more workers the code uses ``1/P +
+(1 - 1/P) / (1 + P z / 2)``. This has the same limits and the same slope at z = 0, and needs no
+powers. Other forms that were tried are in `docs/tried/2026-11/exchange.md`.
 
 The stretch. A weight below one corrects, after the rows, for the steps that the other workers have
 taken too. The rules that remember rows can do better. A worker writes each of its steps P times as

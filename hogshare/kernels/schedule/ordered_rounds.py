@@ -23,12 +23,12 @@ same steps for any number of workers. Each worker writes its own T_PART until th
 begin; no worker computes then. The worker that takes the step clears T_PART of all workers, and
 sets its own to STEPPED until its block is folded.
 
-A run in step over sites stores the sections and the rows of all of its workers in the memory of
-each site. Each worker computes at one site (T_SITE), and its block's result is sent to the other
-sites before the worker counts as ready there. Folds, claims, ends of epochs and the plane's calls
-are repeated at all sites with the same numbers. So nothing else is ever sent, and all sites have
-the same bits. If a block asks for a stop (T_STOPS), the stop counts in the worker's section, where
-all sites are at the same point.
+A run in step over sites repeats these rounds, with all of its workers, in the memory of each site.
+Each worker computes at one site (T_SITE), and its block's result is sent to the other sites before
+the worker counts as ready there. Folds, claims, ends of epochs and the plane's calls are repeated
+at all sites with the same numbers. So nothing else is ever sent, and all sites have the same bits.
+If a block asks for a stop (T_STOPS), the stop counts in the worker's section, where all sites are
+at the same point.
 
 Writers: SECTION is the number of the next section; its worker writes it at the section's end
 (releasing), and any worker moves it past a worker that is gone, by a compare-exchange. Readers: all
