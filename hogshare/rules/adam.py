@@ -1,4 +1,4 @@
-"""Adam: steps by running means of gradients and of their squares."""
+"""Adam: steps computed from running means of gradients and of their squares."""
 
 from __future__ import annotations
 
@@ -17,38 +17,41 @@ from hogshare.system import ranges
 
 @dataclass(frozen=True)
 class Adam(Rule):
-    """Steps by the running mean of gradients, over the root of the running mean of their squares.
+    """Divide the running mean of gradients by the root of the running mean of their squares.
 
-    For problems by a gradient: networks, modules of torch, users' gradients. With ``BSP``, the
+    For problems defined by a gradient: networks, torch modules, users' gradients. With ``BSP``, the
     default for several workers, each worker computes a part of a mini-batch and the run has one
-    pair of means: the steps are those of one worker. With another barrier each worker has its own
-    means, of the gradients that it has computed. A worker that takes one in n of the run's steps,
-    as measured, multiplies its means by ``1 - n (1 - beta)`` at a step, at least 0, so that they
-    span as many steps of the run as with one worker
+    pair of means: the steps equal the steps of one worker. With another barrier, each worker has
+    its own means, computed from its own gradients. If a worker takes one in n of the run's steps
+    (n is measured), it multiplies its means by ``1 - n (1 - beta)`` at a step, but at least by 0.
+    The means then span as many steps of the run as with one worker
     (`hogshare.rules.gradient_options.shortened`).
 
     Parameters
     ----------
     batch : int, default=None
-        Rows of a step; None: those of a block.
-    beta_1, beta_2 : float, default=0.9 and 0.999
-        Factors of the two means at each step; from 0 to below 1.
+        Number of rows of a step; None: the rows of a block.
+    beta_1 : float, default=0.9
+        Factor of the mean of gradients at each step; from 0 to below 1.
+    beta_2 : float, default=0.999
+        Factor of the mean of squares at each step; from 0 to below 1.
     epsilon : float, default=1e-8
-        Added to the root of the squares' corrected mean.
+        Number that is added to the root of the corrected mean of squares.
     epsilon_hat : bool, default=False
         Whether epsilon is added before the means are corrected for their zeros at the start, as in
         scikit-learn's networks.
     weight_decay : float, default=0.0
-        Share of the step size by which each step also shrinks the vector (AdamW).
+        In each step, the vector also shrinks by this number times the step size (AdamW).
     clip : float, default=None
-        Largest Euclidean norm of a gradient: longer gradients are scaled down to it.
+        Largest Euclidean norm of a gradient; longer gradients are scaled down to this norm.
     average : int or bool, default=0
-        Average the iterates from this many rows on; True means from the first. 0: no average.
+        Average the iterates after this number of rows; True: average from the first row on. 0: do
+        not average.
 
     Notes
     -----
-    Sources: Kingma and Ba 2015, Algorithm 1, and with `epsilon_hat` the form at the end of section
-    2; Loshchilov and Hutter 2019 for the decay.
+    Sources: Kingma and Ba 2015, Algorithm 1 (with `epsilon_hat`, the form at the end of section 2);
+    for the decay, Loshchilov and Hutter 2019.
 
     Examples
     --------
@@ -81,19 +84,19 @@ class Adam(Rule):
         ranges.flag(epsilon_hat=self.epsilon_hat)
 
     def state(self, n_params: int) -> Shapes:
-        """Return both means, and their number of steps."""
+        """Return the shapes of both means and of their number of steps."""
         mean = (n_params,), "vector"
         return {"mean": mean, "square": mean, "steps": ((1,), "int64")}
 
     def among(self, period: float) -> Adam:
-        """Return a rule whose means span as many steps of all workers as one worker's."""
+        """Return a rule whose means span as many steps of the run as with one worker."""
         if period == 1.0:
             return self
         beta_1, beta_2 = (shortened(beta, period) for beta in (self.beta_1, self.beta_2))
         return replace(self, beta_1=beta_1, beta_2=beta_2)
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """Count a step; return its numbers."""
+        """Count a step; return its numbers for a kernel."""
         (own,) = state
         steps = own["steps"]
         steps += 1
@@ -104,7 +107,7 @@ class Adam(Rule):
         return momentum.ADAM, own["mean"], own["square"], size, *betas, least
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Count several steps; return their numbers at once."""
+        """Count several steps; return their numbers for a kernel, computed at once."""
         (own,) = state
         t = own["steps"][0] + np.arange(1.0, len(etas) + 1.0)
         own["steps"] += len(etas)

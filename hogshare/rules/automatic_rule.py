@@ -11,38 +11,40 @@ from hogshare.rules.saga import SAGA
 from hogshare.rules.sdca import SDCA
 from hogshare.system.messages import own
 
-AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them
-# A row's reach is the loss's curvature times mean |x|^2 / (alpha n). SDCA's epochs grow with it;
-# SAGA's grow with the unevenness of the data's directions, for which features per row are a proxy.
-FEW = 1.0  # rows per feature up to which SDCA is faster for any reach
-WIDE = 2.5  # and up to which it is faster for reaches up to the next two
+AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # the names in `solve`
+# A row's reach is the loss's curvature times mean |x|^2 / (alpha n). SDCA needs more epochs for a
+# longer reach. SAGA needs more epochs if the directions of the data are uneven; the number of
+# features per row is a proxy for this unevenness.
+FEW = 1.0  # up to this number of rows per feature, SDCA is faster for any reach
+WIDE = 2.5  # up to this number, it is faster for reaches up to the limits that follow
 LONG_IF_WIDE = 10.0
-# for the log loss, whose curvature at an optimum is far below its bound
+# the limit for the log loss, whose curvature at an optimum is far below its bound
 LONG_IF_WIDE_AND_FLAT = 30.0
-# for losses with kinks: a visit of SDCA moves a dual variable by its range over the reach
+# the limit for losses with kinks: a visit of SDCA moves a dual variable by its range over the reach
 LONG_IF_WIDE_AND_KINKED = 4.0
 LONG_IF_KINKED = 0.05
-TALL = 100.0  # rows per feature from which SAGA profits from the data's own curvature
-LONG_IF_TALL = 0.35  # reach from which SAGA is then faster
-LONG = 1.0  # the same with fewer rows
-UNEVEN = 2.0  # ratio of largest to mean squared norm from which one step size fits rows badly
+TALL = 100.0  # from this number of rows per feature, SAGA profits from the data's own curvature
+LONG_IF_TALL = 0.35  # with so many rows, SAGA is faster from this reach
+LONG = 1.0  # with fewer rows, it is faster from this reach
+# from this ratio of the largest to the mean squared norm, one step size fits the rows badly
+UNEVEN = 2.0
 UNEVEN_IF_TALL = 3.0
-VERY_UNEVEN = 20.0  # the ratio from which SAGA with rows drawn by importance is faster than SDCA
-TOO_LONG = 30.0  # reach from which SDCA takes too many epochs even for uneven rows
+VERY_UNEVEN = 20.0  # from this ratio, SAGA with rows drawn by importance is faster than SDCA
+TOO_LONG = 30.0  # from this reach, SDCA takes too many epochs even for uneven rows
 
 
 def automatic_rule(
     problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
 ) -> SDCA | SAGA:
-    """Choose SDCA if features are many, rows uneven, or short relative to the penalty; else SAGA.
+    """Choose SDCA for many features, uneven rows, or rows short against the penalty; else SAGA.
 
-    SAGA draws uneven rows by importance, unless they must be read in an order (`shuffle=False`, or
-    rows in a file larger than memory). `from_anywhere` requires a rule that can begin at any model
-    without a memory: SAGA. Divided columns require SAGA too, since SDCA's model is a sum of rows
-    over one penalty.
+    SAGA draws uneven rows by importance, unless rows must be read in a given order
+    (`shuffle=False`, or rows in a file larger than memory). `from_anywhere` requires a rule that
+    can begin at any model without a memory: SAGA. Divided columns also require SAGA, since SDCA's
+    model is a sum of rows divided by one penalty.
 
-    With kinks in the loss, SAGA uses proximal points instead of gradients. No row is too large for
-    these, so rows are drawn uniformly.
+    If the loss has kinks, SAGA uses proximal points instead of gradients. Rows of any size are
+    suitable for these, so rows are drawn uniformly.
 
     Raises ValueError for the perceptron's loss, for which a model of zeros is always an optimum.
     """
@@ -67,7 +69,8 @@ def automatic_rule(
     reach = curvature * mean / (problem.l2 * problem.n_all)
     limit = LONG_IF_TALL if tall else LONG
     if uneven and not free:
-        # one step for all rows is too short for most; SDCA's epochs grow as the root of the reach
+        # one step size for all rows is too short for most of them; the number of SDCA's epochs
+        # grows as the root of the reach
         limit = min(TOO_LONG, limit * (unevenness / UNEVEN_IF_TALL) ** 2) if tall else TOO_LONG
     elif uneven and not tall and unevenness <= VERY_UNEVEN:
         limit = TOO_LONG
@@ -95,12 +98,12 @@ def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
 
 
 def occurring_features(problem: RowProblem, every: int = 1) -> float:
-    """Estimate the number of features that occur, from every so many rows; all, if dense.
+    """Estimate the number of features that occur, from a sample of every `every`-th row.
 
-    A hashed matrix may have many columns that never occur. Beyond the features of the sample, about
-    ``once (once - 1) / (2 (twice + 1))`` others occur, from the numbers of features that occur in
-    it once and twice (Chao 1984, Scandinavian Journal of Statistics 11, in its bias-corrected
-    form).
+    For dense rows, all features occur. A hashed matrix may have many columns that never occur. If
+    `once` and `twice` are the numbers of features that occur in the sample once and twice, about
+    ``once (once - 1) / (2 (twice + 1))`` features occur besides the sample's features (Chao 1984,
+    Scandinavian Journal of Statistics 11, in its bias-corrected form).
     """
     if not problem.is_sparse:
         return float(problem.n_features)
@@ -110,7 +113,7 @@ def occurring_features(problem: RowProblem, every: int = 1) -> float:
     lengths = rows.indptr[sample + 1] - starts
     places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     has_all = problem.n_all == problem.n_rows
-    width = 0 if has_all else problem.n_features  # arrays of all parts must have one length
+    width = 0 if has_all else problem.n_features  # arrays of all parts must have the same length
     (counts,) = problem.totals(np.bincount(rows.indices[places].astype(np.int64), minlength=width))
     seen = float(np.count_nonzero(counts))
     if every == 1:

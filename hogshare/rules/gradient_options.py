@@ -1,4 +1,4 @@
-"""Options that the rules for gradients share: averages, mini-batches, decay, longest gradient."""
+"""Common options of the rules for gradients: averages, mini-batches, decay, longest gradient."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hogshare.system import ranges
 
 
 def store_options(rule: Rule) -> None:
-    """Check a rule's options, and store whole numbers as ints, also in frozen rules."""
+    """Check a rule's options, and store whole numbers as ints (the rule may be frozen)."""
     if isinstance(rule.average, bool):
         object.__setattr__(rule, "average", int(rule.average))
     ranges.store_whole(0, rule, "average")
@@ -19,15 +19,16 @@ def store_options(rule: Rule) -> None:
 
 
 def shortened(share: float, period: float) -> float:
-    """Return a mean's factor at each step of a worker, for the factor `share` at each run step.
+    """Convert a mean's factor per step of the run to its factor per step of a worker.
 
-    period : steps of the run per step of the worker, that one included
+    share : the factor at each step of the run
+    period : number of steps of the run per step of the worker, including the worker's own step
 
     A mean with the factor b spans about ``1 / (1 - b)`` steps, and on average a gradient moves the
     vector ``b / (1 - b)`` steps late. A worker that takes one step in n reads the vector n - 1
-    steps late. With b' in place of b a gradient acts ``n b' / (1 - b') + n - 1`` steps late, which
-    equals the ``b / (1 - b)`` of one worker if ``1 - b' = n (1 - b)``: staleness is then a part of
-    the momentum (Mitliagkas, Zhang, Hadjis and Re 2016, "Asynchrony begets momentum"). From
-    ``n = 1 / (1 - b)`` on the factor is 0.
+    steps late. With b' in place of b, a gradient acts ``n b' / (1 - b') + n - 1`` steps late. This
+    equals ``b / (1 - b)``, the delay with one worker, if ``1 - b' = n (1 - b)``: staleness is then
+    a part of the momentum (Mitliagkas, Zhang, Hadjis and Re 2016, "Asynchrony begets momentum").
+    For n of at least ``1 / (1 - b)``, the factor is 0.
     """
     return max(0.0, 1.0 - period * (1.0 - share))

@@ -1,9 +1,9 @@
 """The pace of rules with a memory of rows: rows between exchanges, and length of local steps.
 
-These rules converge linearly, so a lost epoch is a lost factor: `docs/exchange.md` has the
-derivations, and `docs/tried/2026-11/exchange.md` the measurements behind the numbers. The plane
-determines the cost of an exchange (`hogshare.planes.shared`). How often a rule that draws rows
-visits each of them is part of it.
+These rules converge linearly, so a lost epoch costs a factor of the convergence. See
+`docs/exchange.md` for the derivations, and `docs/tried/2026-11/exchange.md` for the measurements
+behind the numbers. The plane determines the cost of an exchange (`hogshare.planes.shared`). This
+file also computes how often a rule that draws rows visits each row.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from hogshare.system.interrupts import errstate
 def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> np.ndarray:
     """Return the mean number of visits of each row in an epoch.
 
-    Half the visits go to all rows equally, and half in proportion to a bound of the curvature of a
-    row's loss. Because of the first half, the entries of flat rows do not become old, and a row's
-    step (which is divided by its chance) is at most twice that of uniform visits.
+    Half of the visits are distributed equally over all rows, and half in proportion to a bound of
+    the curvature of a row's loss. Because of the first half, the memory entries of flat rows do not
+    become old, and a row's step (which is divided by its chance) is at most twice its step with
+    uniform visits.
 
     Source: Schmidt et al. 2015, "Non-uniform stochastic average gradient method for training
     conditional random fields".
 
-    held_out : bools of shape (n_rows,), rows that are never visited
+    held_out : bools of shape (n_rows,), True for rows that are never visited
 
     Returns float64 of shape (n_rows,), whose sum is the number of rows that are not held out.
     """
@@ -43,7 +44,8 @@ def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) ->
     with errstate(all="ignore"):  # squared norms may overflow
         smoothness *= problem.row_sizes() * chances
         total = smoothness.sum()
-    if total == 0.0 or not np.isfinite(total):  # rows so large end the run with a message later
+    # rows of this size end the run with a message later
+    if total == 0.0 or not np.isfinite(total):
         return chances
     return np.asarray(0.5 * chances + 0.5 * smoothness * (chances.sum() / total))
 
@@ -56,23 +58,24 @@ def largest_share(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) 
     return float(chances.max() / chances.sum())
 
 
-SPREAD = 16  # least ratio of all rows to those of all workers between two exchanges of each
-FREE = 40  # the same ratio from which it costs no epochs
+# An interval's spread is the ratio of all rows to all workers' rows between two exchanges.
+SPREAD = 16  # least spread
+FREE = 40  # from this spread on, exchanges cost no epochs
 FREE_OF_TWO = 8  # the same for two workers of SDCA whose steps are stretched in full
 TOGETHER = 2  # most visits of all workers to one row between two exchanges
-DELAY = 8  # least ratio of rows to a reading's age at which SAGA carries withheld changes
-FRESH = 12  # the same ratio from which that costs hardly an epoch
-DEAREST = 2.0  # largest estimated cost of an exchange for SAGA, in its rows' time
+DELAY = 8  # SAGA carries withheld changes if the ratio of rows to a reading's age is at least this
+FRESH = 12  # from this ratio on, carrying costs hardly an epoch
+DEAREST = 2.0  # largest estimated cost of an exchange for SAGA, as a multiple of its rows' time
 BEARABLE = 0.2  # share of the easy interval, after which an exchange costs a tenth
-FEWEST = 64  # rows between exchanges
-MOST_ABREAST = 64  # windows of neighbours; with eight rows of text each they are half a megabyte
-LONGEST = 2.0 / 3.0  # constant step of SAGA, times L, that is stable on all rows tried
+FEWEST = 64  # fewest rows between exchanges
+MOST_ABREAST = 64  # most windows of neighbours; with eight rows of text each, half a megabyte
+LONGEST = 2.0 / 3.0  # the constant step of SAGA, times L, that is stable on all rows tried
 
 
 class Pace(NamedTuple):
     """The settings of rules that remember rows, chosen together.
 
-    interval : rows between two exchanges of a worker
+    interval : number of rows between two exchanges of a worker
     stretch : factor of a worker's steps in its own copy
     carry : whether the changes that an exchange withholds stay in the copy
     level : share of an epoch in which SAGA's step is level before it falls
@@ -97,13 +100,14 @@ def pace_of(
 ) -> Pace:
     """Choose the pace of a rule that remembers rows, on `n_rows` of the problem's rows.
 
-    Steps of SAGA that are not stretched may fall within an epoch, which gains more than a stretch.
-    But withheld changes must then be carried, and for that exchanges must be more frequent. This is
-    worthwhile if an exchange is cheap, or would not be less frequent with a stretch.
+    If SAGA's steps are not stretched, they may fall within an epoch. This gains more than a
+    stretch, but withheld changes must then be carried, so exchanges must be more frequent. It is
+    worthwhile if an exchange is cheap, or if exchanges would not be less frequent with a stretch.
 
-    interval : rows between exchanges that the plane requests; if `automatic`, by its cost alone
-    worthwhile : rows that are worth the waiting, if all workers wait for each other between
-        exchanges; 0 if they do not
+    interval : number of rows between exchanges that the plane requests
+    automatic : whether `interval` depends only on the cost of an exchange
+    worthwhile : number of rows that are worth the waiting time, if all workers wait for each other
+        between exchanges; 0 if they do not wait
     limits : least and most rows between exchanges that the run's other choices allow
     """
     l1 = numbers.l1_ratio
@@ -116,7 +120,7 @@ def pace_of(
             rows = interval_with_memory(interval, easy, rule, n_rows, n_workers, oldest)
         rows = interval_of_rounds(rows, worthwhile, rule, l1, n_rows, oldest)
         rows = max(least, min(rows, most))
-        # stretched steps are already long: they must not begin an epoch longer still
+        # stretched steps are already long, and must not be even longer at the start of an epoch
         level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
         return Pace(rows, stretch, carries(rule, l1, n_rows, rows * oldest), level)
 
@@ -133,13 +137,13 @@ def pace_of(
 def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
     """Return the largest factor of a worker's steps in its own copy.
 
-    The factor is used in `hogshare.kernels.exchange.copy_exchange`. If a step of SDCA goes a share
-    of the way to the optimum of its row alone (the largest row), the factor is one over that share.
-    A step of SAGA may be 2 / (3 L), above which its own steps become unstable (`saga_step`), or
-    less if uneven rows are drawn by importance. The factor is 1 for losses with kinks, for which
-    both rules go all of the way, and for SAGA with l1, whose zeros are exact. In its first epoch
-    SDCA goes further than is counted in this (`hogshare.kernels.rules.dual_ascent`); with up to 32
-    workers this did no harm.
+    The factor is used in `hogshare.kernels.exchange.copy_exchange`. A step of SDCA goes a share of
+    the way to the optimum of its row alone; the factor is one over the share of the largest row. A
+    step of SAGA may be 2 / (3 L), above which its own steps become unstable (`saga_step`), or less
+    if uneven rows are drawn by importance. The factor is 1 for losses with kinks, because both
+    rules then go all of the way, and for SAGA with l1, because its zeros are exact. In its first
+    epoch, SDCA goes further than this counts (`hogshare.kernels.rules.dual_ascent`); with up to 32
+    workers, this did no harm.
     """
     if problem.loss in losses.KINKED:
         return 1.0
@@ -150,7 +154,7 @@ def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumber
         return 1.0 + 1.0 / max(reach, 1e-300)
     if numbers.l1_ratio > 0.0:
         return 1.0
-    mean, largest = problem.norms  # not a sample's, which may miss the row that diverges
+    mean, largest = problem.norms  # of all rows: a sample may miss the row that diverges
     limit = np.inf
     if rule.sampling == "importance":
         # a step that `CAUTION` has shortened must not be stretched to make up for it
@@ -163,9 +167,9 @@ def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumber
 def oldest_reading(n_workers: int, stretch: float) -> float:
     """Return the age of the oldest reading, in intervals, if withheld changes are carried.
 
-    For a hot coordinate an exchange withholds all but the share stretch / workers of a change. The
-    withheld part arrives that many exchanges later, and in each of these every worker has an
-    interval of its own.
+    For a hot coordinate, an exchange passes only the share stretch / n_workers of a change. The
+    withheld part arrives about n_workers / stretch exchanges later, and before each of these
+    exchanges, every worker has an interval of its own.
     """
     return n_workers * n_workers / stretch
 
@@ -173,16 +177,18 @@ def oldest_reading(n_workers: int, stretch: float) -> float:
 def interval_with_memory(
     interval: int, easy: int, rule: Rule, n_rows: int, n_workers: int, oldest: float
 ) -> int:
-    """Return the rows between exchanges for rules whose every epoch gains a factor.
+    """Return the number of rows between exchanges for rules that gain a factor in every epoch.
 
-    `interval` is the least for an exchange's cost, and with `easy` it costs almost nothing. The
-    more of the rows the workers have between two exchanges of each, the smaller is the progress per
-    epoch (SDCA on text: 1.02 times the epochs at a fortieth, 1.05 at a twentieth, 1.2 at a tenth).
-    Up to a fortieth, exchanges are as rare as `easy` allows; cost alone makes them no rarer than at
-    a sixteenth. Between that and an eighth, two workers of SDCA that are stretched in full lose a
-    fiftieth of their epochs and gain more in time. SAGA exchanges so often that it can carry
-    withheld changes, unless that is too expensive (the estimate is four times the measurement), and
-    somewhat more often if that is cheap.
+    interval : the least number of rows, from the cost of an exchange
+    easy : the number of rows with which an exchange costs almost nothing
+
+    The larger the share of the rows that all workers have between two exchanges, the smaller is the
+    progress per epoch (SDCA on text takes 1.02 times the epochs at a share of a fortieth, 1.05 at a
+    twentieth, 1.2 at a tenth). Up to a fortieth, exchanges are as rare as `easy` allows. The cost
+    of exchanges makes them rarer at most up to a sixteenth. Two workers of SDCA whose steps are
+    stretched in full go up to an eighth: they lose a fiftieth of their epochs and gain more in
+    time. SAGA exchanges so often that it can carry withheld changes, unless this is too expensive
+    (the estimate is four times the measurement), and somewhat more often if this is cheap.
     """
     share = FREE_OF_TWO if rule.is_sum and oldest <= 2.0 else FREE
     free = min(easy, n_rows // (share * n_workers))
@@ -200,11 +206,12 @@ def interval_with_memory(
 def interval_of_rounds(
     interval: int, worthwhile: int, rule: Rule, l1: float, n_rows: int, oldest: float
 ) -> int:
-    """Return the rows between exchanges if all workers wait for each other between two.
+    """Return the number of rows between exchanges if all workers wait for each other in between.
 
-    These are as many as are worth the waiting. But if SAGA carries withheld changes, they are no
-    more than that allows: dropping the changes costs more epochs than a round costs time. SDCA
-    always carries them, and blocks of an eighth of a worker's rows cost it few epochs.
+    It is the number of rows that is worth the waiting time. If SAGA carries withheld changes, it is
+    at most the number with which SAGA can do so: dropping the changes costs more epochs than a
+    round costs time. SDCA always carries them, and blocks of an eighth of a worker's rows cost SDCA
+    few epochs.
     """
     if not rule.is_sum and carries(rule, l1, n_rows, interval * oldest):
         worthwhile = min(worthwhile, int(n_rows / (DELAY * oldest)))
@@ -212,13 +219,13 @@ def interval_of_rounds(
 
 
 def windows_abreast(usual: int, n_workers: int, window: int, block_rows: int) -> int:
-    """Return how many windows of neighbours SDCA reads alternately: more beyond two workers.
+    """Return how many windows of neighbours SDCA reads alternately: more with over two workers.
 
     A worker with stretched steps evens out the memories of a few rows before it comes to the next
-    ones. The more windows these rows come from, the less they have in common from the last epoch,
-    and the fewer epochs the run takes (a twenty-fifth fewer, with four and eight workers on text).
-    Each worker then prefetches from more places, which takes about as much time, and with two
-    workers more. A block has whole windows, or its worker would read no neighbours.
+    rows. If these rows come from more windows, they have less in common from the last epoch, and
+    the run takes fewer epochs (a twenty-fifth fewer, with four and eight workers on text). But each
+    worker then prefetches from more places. An epoch then takes about the same time, but more time
+    with two workers. A block has whole windows, or its worker would not read neighbours.
     """
     if n_workers <= 2:
         return usual
@@ -226,12 +233,12 @@ def windows_abreast(usual: int, n_workers: int, window: int, block_rows: int) ->
 
 
 def longest_interval(n_workers: int, share: float) -> int:
-    """Return the most rows between exchanges if `share` of all visits go to one row.
+    """Return the most rows between exchanges if one row has the share `share` of all visits.
 
-    Workers that visit one row alternately, each with its own copy, undo each other's steps; the
-    steps grow if this happens often before an exchange. With one row that had a third of the
-    squares, two workers diverged at 80 visits between exchanges and four at 10; 5 were stable in
-    alternation.
+    Workers that visit the same row alternately, each with its own copy, undo each other's steps;
+    the steps grow if this happens often before an exchange. With one row that had a third of the
+    squares, two workers diverged at 80 visits between exchanges, and four workers at 10 visits; 5
+    alternating visits were stable.
     """
     return max(1, int(TOGETHER / (n_workers * share)))
 
@@ -239,8 +246,8 @@ def longest_interval(n_workers: int, share: float) -> int:
 def carries(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
     """Return whether withheld changes stay in the worker's copy, to be offered again.
 
-    SDCA must carry them: its vector is a sum. SAGA is faster if it carries them than if it drops
-    them, as long as no reading is older than an eighth of the rows (`age` in rows, see
-    `oldest_reading`). With l1, exact zeros require that the copy equals the shared vector.
+    SDCA must carry them, because its vector is a sum. SAGA is faster if it carries them, as long as
+    no reading is older than an eighth of the rows (`age` is in rows, see `oldest_reading`). With
+    l1, SAGA does not carry them: exact zeros require that the copy equals the shared vector.
     """
     return rule.is_sum or (l1 == 0.0 and DELAY * age <= n_rows)

@@ -2,7 +2,7 @@
 
 A user's rule, for problems whose gradient is a function, derives from `Rule` and defines `step`.
 The rules with kernels, for the rows of linear problems, are `SGD`, `SDCA` and `SAGA`, each in its
-file. Other code does not check for one of these classes; it reads the declarations of `Rule`.
+own file. Other code does not check for these classes; it reads the declarations of `Rule`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Descents = tuple[int, np.ndarray | None, np.ndarray | None, np.ndarray]
 
 @renamed(turns_windows="interleaves_windows")
 class Rule:
-    """Base class of all rules, also of users' rules.
+    """Base class of all rules, including users' rules.
 
     Attributes
     ----------
     average : int, default=0
-        Average the iterates from this many rows on; 0: no average.
+        Average the iterates after this number of rows; 0: do not average.
     batch : int, default=None
-        Rows of a step; None: those of a block.
+        Number of rows of a step; None: the rows of a block.
 
     Examples
     --------
@@ -66,23 +66,23 @@ class Rule:
     # share of the vector that is added to the gradient before `step`
     weight_decay: float = 0.0
     decays_gradient: ClassVar[bool] = False
-    # largest Euclidean norm of a gradient: longer gradients are scaled down to it
+    # largest Euclidean norm of a gradient; longer gradients are scaled down to this norm
     clip: float | None = None
-    # for rules that remember rows: whether rows are drawn with replacement, and how often each
+    # for rules that remember rows: whether rows are drawn with replacement, and with which chances
     replace: bool = False
     sampling: str = "uniform"
-    # the memory of rows, in arrays of the kernels
+    # the memory of rows, stored in arrays of the kernels
     memory: ClassVar[RowMemory] = RowMemory()
-    # whether it has kernels: only kernels step through the rows of a linear problem
+    # whether the rule has kernels: only kernels take steps for the rows of a linear problem
     has_kernels: ClassVar[bool] = False
-    # whether kernels can also take its steps by a gradient (`descent`)
+    # whether kernels can also take the rule's steps by a gradient (`descent`)
     descends: ClassVar[bool] = False
-    # whether it remembers rows, which must then be those of a linear problem
+    # whether the rule remembers rows; these must be the rows of a linear problem
     remembers: ClassVar[bool] = False
-    # whether the model is a sum of remembered numbers, so that none may be dropped: a run begins
-    # with both at zero, and workers have private copies
+    # whether the model is a sum of remembered numbers, none of which may be dropped: a run begins
+    # with model and memory at zero, and workers have private copies
     is_sum: ClassVar[bool] = False
-    # whether it may read neighbours together even if a fully random order would cost no more
+    # whether rows may be read with their neighbours even if a fully random order costs no more
     reads_neighbours: ClassVar[bool] = False
     # whether several windows of neighbours are read alternately, not one after another
     interleaves_windows: ClassVar[bool] = False
@@ -96,7 +96,7 @@ class Rule:
     def is_plain(self) -> bool:
         """Whether each step is a row's gradient times the step size, without averages.
 
-        A problem with a pass of its own takes such steps in that pass.
+        If a problem has its own pass over rows, it takes such steps in this pass.
         """
         return False
 
@@ -113,8 +113,8 @@ class Rule:
         Parameters
         ----------
         chosen : OtherChoices
-            Attributes ``problem``, ``plane``, ``step``, ``stop``, ``start``, ``shuffle`` and
-            ``block``: the arguments of `solve`, with names replaced by objects.
+            Object with the attributes ``problem``, ``plane``, ``step``, ``stop``, ``start``,
+            ``shuffle`` and ``block``: the arguments of `solve`, with names replaced by objects.
 
         Raises
         ------
@@ -155,9 +155,9 @@ class Rule:
             )
 
     def check_simulated(self, plane: Plane) -> None:
-        """Refuse a plane on which a block is not first read, then computed, then written.
+        """Refuse a plane that a `Simulator` cannot use with this rule.
 
-        A Simulator divides every block into these three parts.
+        A simulator divides every block into three parts: read, compute, write.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class Rule:
         """
 
     def knows_units(self, chosen: OtherChoices) -> bool:
-        """Return whether its penalty is right for divided columns (`RowProblem.divisors`)."""
+        """Return whether the rule penalises divided columns correctly (`RowProblem.divisors`)."""
         return False
 
     def state(self, n_params: int) -> Shapes:
@@ -178,7 +178,7 @@ class Rule:
         Parameters
         ----------
         n_params : int
-            Numbers of the vector.
+            Length of the vector.
 
         Returns
         -------
@@ -189,13 +189,14 @@ class Rule:
     def among(self, period: float) -> Rule:
         """Return the rule for a worker that takes one in `period` of the run's steps.
 
-        By default this is the rule itself. Override it if a step depends on the number of all steps
-        of the run, of which a worker sees only its own.
+        By default, this is the rule itself. Override the method if a step depends on the number of
+        all steps of the run: a worker counts only its own steps.
 
         Parameters
         ----------
         period : float
-            Steps of the run per step of the worker, as measured; 1 if the worker takes all of them.
+            Measured number of steps of the run per step of the worker; 1 if the worker takes all of
+            them.
 
         Returns
         -------
@@ -205,38 +206,38 @@ class Rule:
         return self
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """Overwrite a gradient with the step, which is then subtracted from the vector.
+        """Overwrite a gradient with the step; the caller subtracts the step from the vector.
 
         Parameters
         ----------
         gradient : ndarray
-            Sum of the gradients of the rows of a block or mini-batch: the whole vector, or, for a
-            rule without a state, only the numbers that have been written.
+            Sum of the gradients of the rows of a block or mini-batch. It has the length of the
+            vector; for a rule without a state, it may have only the numbers that have been written.
         eta : float
             Step size.
         state : mapping of str to ndarray
-            Only for a rule with a `state`: the worker's own arrays. Setting one by its name writes
-            its numbers.
+            Only for a rule with a `state`: the worker's own arrays (views). Setting an item copies
+            the numbers into its array.
         """
         raise NotImplementedError
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """Return the arguments for a kernel that takes the step; the rule counts it as taken."""
+        """Return the arguments for a kernel that takes the step; count the step as taken."""
         raise NotImplementedError
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Return the arguments for several steps in order; a rule may compute them at once."""
+        """Return the arguments for several successive steps; a rule may compute them at once."""
         found = [self.descent(float(eta), *state) for eta in etas]
         return *found[0][:3], np.array([one[3:] for one in found])
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """Return the numbers for kernels: of its memory of rows, and of its own steps.
+        """Return the numbers for kernels that describe the rule's memory of rows and its steps.
 
         Parameters
         ----------
         problem : RowProblem
         l1 : float
-            Share of l1 in the penalty.
+            Share of the l1 part in the penalty.
         n_rows : int
             Number of training rows.
         empty : bool
@@ -250,11 +251,11 @@ class Rule:
         return neutral(problem.loss, n_rows)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
-        """Describe its step size as plain data; None if it has none."""
+        """Describe the rule's own step size as plain data; None if it has no step size."""
         return dict(vars(step))
 
     def remedy(self, step: StepSize) -> str:
-        """Say what makes its steps smaller than those of a step size."""
-        if step.kind == "optimal":  # depends on the penalty alone
+        """Return a phrase for a message: the setting that makes the rule's steps smaller."""
+        if step.kind == "optimal":  # this schedule depends only on the penalty
             return own("a larger alpha")
         return own("a smaller eta0", f"a smaller {own('eta0')} than {step.eta0:g}")

@@ -1,15 +1,17 @@
-"""Memories of rules: what they store for the rows of a linear problem; by default nothing.
+"""Memories of rules: the numbers that a rule stores for each row of a linear problem.
 
-A memory declares its arrays, fills them, names those that a checkpoint stores, and repairs them
-after the death of a worker. `Duals` is SDCA's, `GradientTable` SAGA's.
+By default a rule stores none. A memory declares its arrays, fills them, names the arrays that a
+checkpoint stores, and repairs them after the death of a worker. `Duals` is the memory of SDCA,
+`GradientTable` the memory of SAGA.
 
-Outside the kernels all memories have one form: the last known derivative of each row's loss. That
-is SAGA's table, or SDCA's dual variables with the opposite sign; at the optimum both are the same.
-So either rule can continue from the end of the other. A start's memory is checked for the problem.
+Outside the kernels, all memories have the same form: the last known derivative of each row's loss.
+This is SAGA's table, or SDCA's dual variables with the opposite sign; at the optimum both are the
+same. So either rule can continue from the end of the other. A start's memory is checked against the
+problem.
 
-A run's numbers are sent to its workers, the rule is not: workers find the memory by the kernels'
-code for it (`BY_METHOD`). `docs/auto.md` has the rules behind those numbers,
-`docs/tried/2026-11/auto.md` the measurements.
+Workers get a run's numbers, but not its rule: they find the memory by its code in kernels
+(`BY_METHOD`). For the derivation of the numbers see `docs/auto.md`, for the measurements
+`docs/tried/2026-11/auto.md`.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# Lowest and highest derivative of the losses whose derivative is bounded: in the prediction for the
-# target 1 (in {0, 1} or {-1, 1}; the other class mirrors it), or for any target of a regression.
+# Lowest and highest derivative in the prediction, for losses whose derivative is bounded. For a
+# classification, the target is 1 (of {0, 1} or {-1, 1}; the other class mirrors the range); for a
+# regression, the range holds for any target.
 OWN_CLASS = {
     "log_loss": (-1.0, 0.0),
     "multinomial": (-1.0, 0.0),
@@ -47,9 +50,9 @@ OWN_CLASS = {
 
 
 def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lowest and highest possible derivative of each row's loss, without its weight.
+    """Return the lowest and the highest possible derivative of each row's loss, without its weight.
 
-    Returns both in shape (n_rows, n_columns).
+    Both arrays have the shape (n_rows, n_columns).
     """
     n, columns = problem.n_rows, problem.n_columns
     if problem.loss not in OWN_CLASS:
@@ -64,8 +67,8 @@ def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
 def check_start(problem: RowProblem, memory: np.ndarray) -> None:
     """Refuse a memory that no run on this problem can have produced.
 
-    Raises ValueError if the shape does not fit, a number is not finite, or it is not a derivative
-    of the loss.
+    Raises ValueError if the shape does not fit, or if a number is not finite or not a derivative of
+    the loss.
     """
     shape = (problem.n_rows, problem.n_columns)
     if np.shape(memory) != shape:
@@ -83,7 +86,7 @@ def check_start(problem: RowProblem, memory: np.ndarray) -> None:
     low, high = derivative_range(problem)
     size = problem.row_sizes()[:, None]
     slack = 1e-5 * (1.0 + size)
-    with errstate(invalid="ignore"):  # for a row of weight zero whose derivative has no bound
+    with errstate(invalid="ignore"):  # zero times infinity, for rows of weight zero without a bound
         low = np.where(size > 0.0, low * size, 0.0)
         high = np.where(size > 0.0, high * size, 0.0)
     wrong = (memory < low - slack) | (memory > high + slack)
@@ -99,7 +102,7 @@ def check_start(problem: RowProblem, memory: np.ndarray) -> None:
 def check_remembering(name: str, chosen: OtherChoices) -> RowProblem:
     """Refuse choices that no rule with a memory of rows supports; return the problem.
 
-    name : of the rule
+    name : the name of the rule
     """
     if not has_rows(chosen.problem):
         raise ValueError(
@@ -124,7 +127,7 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 class RunArrays(Protocol):
-    """A run's arrays and numbers, which a rule fills while no worker runs."""
+    """A run's arrays and numbers; a rule fills the arrays while no worker runs."""
 
     arrays: Mapping[str, np.ndarray]
     rows: RowArrays
@@ -134,25 +137,25 @@ class RunArrays(Protocol):
     memory: MemoryArrays
 
     def private(self, me: int) -> sgd_steps.Private:
-        """Return worker `me`'s own arrays."""
+        """Return worker `me`'s own arrays (views)."""
         ...
 
 
 class RowMemory:
-    """An empty memory, for a rule whose steps depend on the model alone."""
+    """An empty memory, for a rule whose steps depend only on the model."""
 
     # code of the kernels that step with it
     method: ClassVar[int] = sgd_steps.GRADIENT
     # arrays that a checkpoint stores, the same for any number of workers
     checkpointed: ClassVar[tuple[str, ...]] = ()
-    # whether there is an average over the rows besides the vector; workers that exchange have
-    # copies of it too, and it is weighted by the rarity of features
+    # whether there is an average over the rows besides the vector; workers that exchange also have
+    # copies of this average, and it is weighted by the rarity of features
     has_average: ClassVar[bool] = False
-    # whether steps are proximal: then no l1 is due later for features that rows have not touched
+    # whether steps are proximal; no l1 is then due later for features that rows have not touched
     is_proximal: ClassVar[bool] = False
 
     def arrays(self, problem: Problem) -> Shapes:
-        """Return its arrays beyond those of every run: shapes and dtypes by name."""
+        """Return the shapes and dtypes, by name, of the memory's own arrays."""
         return {}
 
     def check(self, problem: RowProblem, memory: np.ndarray) -> None:
@@ -161,19 +164,21 @@ class RowMemory:
             check_start(problem, memory)
 
     def begin(self, run: RunArrays) -> None:
-        """Write its first step sizes, if they are not those of the run."""
+        """Write the memory's own first step sizes, if it has any."""
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """Fill the memory from the start model's, or by derivatives at it; at zero not at all.
+        """Fill the memory for a start model.
 
-        The run's vector, intercept and columns have been filled before.
+        The memory is copied from the start model, or computed as derivatives at it. From a model of
+        zeros without a memory, it stays empty. The run's vector, intercept and columns have already
+        been filled.
         """
 
     def sum_anew(self, run: RunArrays) -> None:
         """Recompute the sums over the rows, after a worker's death."""
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-        """Return the memory in the common form: [n_rows, n_columns]; it may be a view."""
+        """Return the memory in the common form, of shape (n_rows, n_columns); it may be a view."""
         return None
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
@@ -181,20 +186,20 @@ class RowMemory:
         return numbers.intercept_decay
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """Return the most epochs in which the l2 part alone gains a factor of e."""
+        """Return a bound of the epochs in which the l2 part alone gains a factor of e."""
         return np.inf
 
 
 def trained(arrays: Mapping[str, Any]) -> Any:
-    """Return an index of the training rows."""
+    """Return an index that selects the training rows."""
     held_out = arrays["held_out"]
     return held_out == 0 if held_out.size else slice(None)
 
 
 class Duals(RowMemory):
-    """SDCA's dual variables, one for each row and column, and their sums, the model.
+    """SDCA's dual variables, one for each row and column; the model is their sum.
 
-    In memory each row's variables follow the moment of its last visit.
+    In the array, a row's variables follow the time of the row's last visit.
     """
 
     method: ClassVar[int] = sgd_steps.DUAL
@@ -202,7 +207,7 @@ class Duals(RowMemory):
     is_proximal: ClassVar[bool] = True
 
     def arrays(self, problem: Problem) -> Shapes:
-        """Return the array of the rows' numbers."""
+        """Return the shape and dtype of the array of the rows' numbers."""
         return {"dual": ((problem.n_rows * (1 + problem.n_columns),), problem.dtype.name)}
 
     def fill(self, run: RunArrays, start: Model) -> None:
@@ -215,7 +220,7 @@ class Duals(RowMemory):
         self.sum_anew(run)
 
     def sum_anew(self, run: RunArrays) -> None:
-        """Recompute the vector, and the mean for the intercept."""
+        """Recompute the vector, and the mean that the intercept uses."""
         a, numbers = run.arrays, run.rule
         dual_ascent.sum_of_duals(run.rows, a["dual"], numbers.dual_scale, a["w"])
         dual_ascent.mean_of_duals(a["dual"], numbers.dual_rows, a["dual_mean"])
@@ -225,7 +230,7 @@ class Duals(RowMemory):
         return -_variables(arrays, n_columns)
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
-        """Return the intercept's step, whose scale is not that of the penalty."""
+        """Return the intercept's step in units of the features' step, which the penalty scales."""
         return numbers.intercept_step * numbers.dual_scale
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
@@ -249,7 +254,7 @@ class GradientTable(RowMemory):
     is_proximal: ClassVar[bool] = True
 
     def arrays(self, problem: Problem) -> Shapes:
-        """Return the table, its average, and the units in which averages are compared."""
+        """Return the shapes of the table, its average, and the units for comparing averages."""
         n_features, n_columns = problem.n_features, problem.n_columns
         return {
             "gradients": ((problem.n_rows * n_columns,), problem.dtype.name),
@@ -258,17 +263,17 @@ class GradientTable(RowMemory):
         }
 
     def begin(self, run: RunArrays) -> None:
-        """Write its own step, and how that falls."""
+        """Write SAGA's own step size, and the numbers by which it falls."""
         columns = run.schedule.columns
         columns[layout.C_ETA] = run.rule.saga_step
         columns[layout.C_CALM] = np.inf
         columns[layout.C_FALLS] = run.rule.falls
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """Copy the start's memory, or compute the derivatives at it.
+        """Copy the start's memory, or compute the derivatives at the start.
 
-        From zero an empty table is faster, by an epoch or more: a row's first step is then its
-        whole gradient, as in SGD.
+        From a model of zeros, an empty table is faster by an epoch or more: a row's first step is
+        then its whole gradient, as in SGD.
         """
         a = run.arrays
         if start.memory is not None:
@@ -285,20 +290,20 @@ class GradientTable(RowMemory):
         self.sum_anew(run)
 
     def sum_anew(self, run: RunArrays) -> None:
-        """Recompute the average, and its part for the intercept."""
+        """Recompute the average of gradients, and its part for the intercept."""
         a, share = run.arrays, 1.0 / run.rule.dual_rows
         saga_steps.average_table(run.rows, a["gradients"], share, a["average"], a["dual_mean"])
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-        """Return the table."""
+        """Return the table of derivatives."""
         return self._of(arrays, n_columns)
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
-        """Return the intercept's share."""
+        """Return the intercept's step in units of the features' step."""
         return numbers.intercept_step
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """Return the bound of Defazio et al. (2014)."""
+        """Return the bound by the l2 part of Defazio et al. (2014)."""
         return 1.0 / max(numbers.saga_step * problem.l2 * numbers.dual_rows, 1e-300)
 
     @staticmethod
@@ -314,19 +319,20 @@ CHECKPOINTED = tuple(name for memory in BY_METHOD.values() for name in memory.ch
 
 
 def derivatives_in(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-    """Return the memory in a run's arrays, or in those of a checkpoint; None if there is none."""
+    """Return the memory in the arrays of a run or a checkpoint; None if there is no memory."""
     for memory in BY_METHOD.values():
         if memory.checkpointed and memory.checkpointed[0] in arrays:
             return memory.derivatives(arrays, n_columns)
     return None
 
 
-FOREVER = 1 << 31  # epochs in which SAGA's step falls: all of them
-INTERCEPT_ROWS = 3000  # rows in which the intercept settles, as far as one row's step allows
+FOREVER = 1 << 31  # number of epochs in which SAGA's step falls, if it falls in all epochs
+# number of rows in which the intercept settles, as far as the step of a row allows
+INTERCEPT_ROWS = 3000
 
 
 def neutral(loss: str, n_rows: int) -> dict[str, Any]:
-    """Return the numbers of a rule that remembers nothing."""
+    """Return the numbers of a rule without a memory of rows."""
     return {
         "method": sgd_steps.GRADIENT,
         "dual_scale": 1.0,
@@ -352,10 +358,11 @@ def smoothness_of(problem: RowProblem) -> float:
 
 
 def longest_intercept(problem: RowProblem) -> float:
-    """Return the intercept's largest step, in units of 1 / (3 L) for it alone; 0 without one.
+    """Return the intercept's largest step; 0 without an intercept.
 
-    Every row has the intercept, at full size. With a step of 1 it would follow the last few rows,
-    and, within an epoch in which no row comes twice, the remaining ones. With many rows it settles
-    within an epoch by far shorter steps.
+    The unit is 1 / (3 L), where L counts only the intercept. Every row has the intercept at full
+    size. With a step of 1, the intercept would follow the last few rows, and, within an epoch in
+    which no row comes twice, the remaining rows. With many rows, it settles within an epoch with
+    far shorter steps.
     """
     return min(1.0, INTERCEPT_ROWS / problem.n_all) if problem.fit_intercept else 0.0

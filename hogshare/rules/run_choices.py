@@ -1,4 +1,4 @@
-"""A run's choices besides its rule, which the rule checks."""
+"""The other choices of a run, which its rule checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StopTerms(Protocol):
 
     @property
     def confirm(self) -> bool:
-        """Whether the run must end at the optimum."""
+        """Whether the run must end at the optimum (`Stop.confirm`)."""
         ...
 
     @property
@@ -27,9 +27,9 @@ class StopTerms(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherChoices:
-    """A run's other choices, which its rule checks before memory is allocated.
+    """The other choices of a run; its rule checks them before memory is allocated.
 
-    step : None: not given
+    step : the step size; None if the caller has not given one
     """
 
     problem: Problem

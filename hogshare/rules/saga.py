@@ -1,6 +1,7 @@
-"""Stochastic average gradients, and the lengths of their steps.
+"""SAGA: stochastic average gradients, and the lengths of their steps.
 
-`docs/auto.md` has the rules, `docs/tried/2026-11/auto.md` the measurements behind the numbers.
+For the derivation of the numbers see `docs/auto.md`, for the measurements
+`docs/tried/2026-11/auto.md`.
 """
 
 from __future__ import annotations
@@ -29,51 +30,55 @@ from hogshare.system.messages import own
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# Share of an epoch in which SAGA's step is level before it falls. Without a level part the step
-# begins at twice its mean, which is too long if the mean is already 2 / (3 L): for the largest rows
-# if rows are drawn by importance, and for several workers with stretched steps.
+# Share of an epoch in which SAGA's step is level before it falls. Without a level part, the step
+# begins at twice its mean. This is too long if the mean is already 2 / (3 L), as it is (1) for the
+# largest rows if rows are drawn by importance, and (2) for several workers with stretched steps.
 LEVEL = 0.8
-# Share of one row in all squared norms from which SAGA's step is shorter if rows are drawn by
-# importance: that row is drawn many times between two visits of the others.
+# If rows are drawn by importance and one row has at least the share HEAVY of all squared norms,
+# SAGA's step is shorter, by the factor CAUTION: that row is drawn many times between two visits of
+# the other rows.
 HEAVY, CAUTION = 0.05, 0.75
-FALLS = 8  # epochs in which the step falls if the loss has kinks: most rows settle in them
-# Rows per feature from which the steps for losses with kinks are shortest, and the largest factor
-# with fewer rows.
+FALLS = 8  # number of epochs in which the step falls if the loss has kinks: most rows settle then
+# With at least TALL rows per feature, the steps for losses with kinks are shortest; with fewer
+# rows, they are longer by at most the factor LONGEST_KINKED.
 TALL, LONGEST_KINKED = 100.0, 6.0
 
 
 @dataclass(frozen=True)
 class SAGA(Rule):
-    """Stochastic average gradients, row by row: no lasting noise.
+    """Stochastic average gradients, row by row; steps have no lasting noise.
 
-    Every row remembers the derivative of its loss at its last visit, or, if the loss has kinks, at
-    the row's proximal point (Point-SAGA). With any loss and any penalty. Faster than `SDCA` if rows
-    are many relative to features, unless ``mean |x|^2 / (alpha n)`` is small; see ``docs/auto.md``.
+    The rule remembers for every row the derivative of the loss at the row's last visit or, if the
+    loss has kinks, at the row's proximal point (Point-SAGA). It supports any loss and any penalty.
+    It is faster than `SDCA` if there are many rows relative to features, unless ``mean |x|^2 /
+    (alpha n)`` is small; see ``docs/auto.md``.
 
     Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
-    2017 (ProxASAGA); for losses with kinks Defazio 2016 (Point-SAGA). With several workers: private
+    2017 (ProxASAGA); for losses with kinks Defazio 2016 (Point-SAGA). Several workers have private
     copies with an exchange, or, with ``Shared(exchange=None)``, one shared vector without locks as
     in these papers.
 
     Parameters
     ----------
     step : float or None, default=None
-        Step size, constant as in the papers. None: on average 1 / (3 L) with L of the mean row, but
-        at most 1 / (2 L) of the largest. The step falls within every epoch, to leave little noise
-        at its end, and is halved whenever an epoch's change of the table continues to grow. If the
-        loss has kinks: one to six thirds over the mean row's squared norm (for a regression, times
-        the median distance of the targets from their median), falling within the first eight epochs
-        and by the cube root of their number, then constant at half of that; a run that begins with
-        a model has that step at once.
+        Step size, constant as in the papers. None: on average 1 / (3 L) with the L of the mean row,
+        but at most 1 / (2 L) with the L of the largest row (L is a bound of the curvature of a
+        row's loss in the model). This step falls within every epoch, to leave little noise at the
+        epoch's end, and is halved whenever an epoch's change of the table continues to grow. If the
+        loss has kinks, the first step is one to six thirds over the mean row's squared norm (for a
+        regression, times the median distance of the targets from their median). It falls within
+        each of the first eight epochs and with the cube root of their number, and is then constant
+        at half of the first step. A run that begins with a model has the constant step at once.
     sampling : {"uniform", "importance"}, default="uniform"
-        How often rows are visited. "uniform": all equally often. "importance": half of the visits
-        equally, half in proportion to the rows' own L, so large rows are visited often with small
-        steps; the automatic step is then 1 / (3 L) of the mean row, however uneven rows are
-        (Schmidt et al. 2015), or three quarters of that if one row has more than a twentieth of all
-        squares.
+        How often rows are visited. "uniform": all rows equally often. "importance": half of the
+        visits go equally to all rows, and half in proportion to the rows' own L, so large rows are
+        visited often with small steps. The automatic step is then 1 / (3 L) with the L of the mean
+        row, however uneven rows are (Schmidt et al. 2015), or three quarters of this step if one
+        row has more than a twentieth of all squares.
     replace : bool, default=False
-        False: an epoch is a permutation of the rows; with "importance" the visits of a row differ
-        from its share by at most one. True: every visit is drawn independently, as in the papers.
+        False: an epoch is a permutation of the rows; with "importance", the number of visits of a
+        row differs from the row's share by at most one. True: every visit is drawn independently,
+        as in the papers.
 
     Examples
     --------
@@ -102,7 +107,7 @@ class SAGA(Rule):
         ranges.flag(replace=self.replace)
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse to draw rows at random if they have an order, or are in a large file."""
+        """Refuse to draw rows at random if they have a given order or are in a large file."""
         super().check(chosen)
         problem = check_remembering("SAGA", chosen)
         if self.draws and not chosen.shuffle:
@@ -117,7 +122,7 @@ class SAGA(Rule):
             )
 
     def check_simulated(self, plane: Plane) -> None:
-        """Refuse the shared vector without locks, which SAGA reads and writes row by row."""
+        """Refuse the shared vector without locks: SAGA reads and writes it row by row."""
         if plane.is_lock_free:
             raise ValueError(
                 "SAGA reads and writes the one vector of Shared(exchange=None) row by row, and a "
@@ -125,15 +130,15 @@ class SAGA(Rule):
             )
 
     def knows_units(self, chosen: OtherChoices) -> bool:
-        """Return whether the copies are private and no check evaluates the model during the run."""
+        """Return whether copies are private and no check evaluates the model during the run."""
         return chosen.plane.has_copies and not chosen.stop.has_checks
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """Return the numbers of its memory and steps for kernels."""
+        """Return the numbers for kernels that describe SAGA's memory and steps."""
         return neutral(problem.loss, n_rows) | step_numbers(self, problem, empty)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
-        """Describe its step: it falls, unless `step` is given."""
+        """Describe SAGA's step size, which falls unless `step` is given."""
         return {"kind": "falls" if self.step is None else "constant"}
 
     def remedy(self, step: StepSize) -> str:
@@ -143,7 +148,7 @@ class SAGA(Rule):
 
 
 def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]:
-    """Return the numbers of SAGA's steps: those of `Rule.numbers` that are not neutral."""
+    """Return the numbers of SAGA's steps: the entries of `Rule.numbers` that are not neutral."""
     mean, largest = problem.norms
     share = intercept_share(problem, mean)
     numbers: dict[str, Any] = {"method": rule.memory.method, "intercept_step": share}
@@ -156,33 +161,33 @@ def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]
     numbers["steep"] = int(empty and is_uniform)
     if problem.loss in losses.KINKED:
         first = kinked_step(problem, mean + share)
-        # a run that begins with a model needs no steps that would take it far away
+        # a run that begins with a model must not take steps that lead far away from it
         later = first * FALLS ** (-1.0 / 3.0)
         return numbers | {"saga_step": first if empty else later, "falls": FALLS if empty else 0}
     step = saga_step(rule, smoothness_of(problem), mean, largest, share)
-    # at least 4 times the mean: among few rows every row has a large share
+    # at least 4 times the mean, since among few rows every row has a large share
     if not is_uniform and largest > max(HEAVY * problem.n_all, 4.0) * mean:
         step *= CAUTION
     return numbers | {"saga_step": step, "tamed": 1}
 
 
 def intercept_share(problem: RowProblem, mean: float) -> float:
-    """Return SAGA's step for the intercept in proportion to that for the features.
+    """Return SAGA's step for the intercept as a share of its step for the features.
 
-    The intercept's step must be at most `longest_intercept`, with a step of 1 / (3 L) in which the
-    intercept counts by its share: ``L = smoothness (mean + share)``. Rows much larger than 1 make
-    the step so short that the share is 1.
+    The intercept's step must be at most `longest_intercept`. The features' step is 1 / (3 L), and
+    the intercept counts in L with its share: ``L = smoothness (mean + share)``. If rows are much
+    larger than 1, the step is so short that the share is 1.
     """
     longest = longest_intercept(problem)
     return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
 
 
 def kinked_step(problem: RowProblem, mean: float) -> float:
-    """Return a third of the mean row's way to the kink; more if features are many.
+    """Return a third of the mean row's way to the kink; more if there are many features.
 
-    No step is too long for a proximal point, for rows of any size. A longer step makes more noise
-    for longer, and more progress. If rows are many relative to features, an epoch makes enough
-    progress anyway (docs/auto.md).
+    With a proximal point, a step is never too long, whatever the size of the rows. A longer step
+    makes more progress, but also more noise for a longer time. If there are many rows relative to
+    features, an epoch makes enough progress with short steps (docs/auto.md).
     """
     few = TALL * problem.n_features / max(1, problem.n_all)
     way = 3.0 * problem.sharpness * mean
@@ -190,15 +195,16 @@ def kinked_step(problem: RowProblem, mean: float) -> float:
 
 
 def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
-    """Return 1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
+    """Return 1 / (3 L) with the mean row's L, but at most 1 / (2 L) with the largest row's L.
 
-    The theory requires 1 / (3 L) with the largest row's L. Up to a constant 2 / (3 L) no set of
-    rows was found on which a run diverges; with 1 / L there were many. (A step that falls within
-    the epoch may begin longer: see docs/auto.md.) If rows are drawn by importance, a row's L over
-    its chance is at most twice the mean, so the first bound is below 2 / (3 L) anyway.
+    The theory requires 1 / (3 L) with the largest row's L. With a constant step of up to 2 / (3 L),
+    no set of rows was found on which a run diverges; with 1 / L there were many. (A step that falls
+    within the epoch may begin longer: see docs/auto.md.) If rows are drawn by importance, a row's L
+    divided by its chance is at most twice the mean, so the first bound is always below 2 / (3 L).
 
-    mean, largest : squared norms of the rows
-    share : the intercept's contribution to them
+    mean : mean squared norm of the rows
+    largest : largest squared norm of the rows
+    share : the intercept's contribution to both norms
     """
     if rule.sampling == "importance":
         largest = mean

@@ -1,4 +1,4 @@
-"""Stochastic dual coordinate ascent."""
+"""SDCA: stochastic dual coordinate ascent."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SDCA(Rule):
-    """Stochastic dual coordinate ascent, row by row: no step size, and no lasting noise.
+    """Stochastic dual coordinate ascent, row by row, without a step size or lasting noise.
 
     Every row has one number per column, its dual variable. A step on a row solves the row's own
-    part of the problem with everything else fixed. Needs an l2 part in the penalty (its strength
-    replaces the step size) and starts from zero. Fast if features are as many as rows, as in text,
-    or if ``mean |x|^2 / (alpha n)`` is at most a few; see ``docs/auto.md``.
+    part of the problem with everything else fixed. The penalty must have an l2 part (its strength
+    replaces the step size), and a run starts from zero. The rule is fast if there are as many
+    features as rows, as in text, or if ``mean |x|^2 / (alpha n)`` is at most a few; see
+    ``docs/auto.md``.
 
     Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). A first
-    epoch begins as their "SDCA with SGD initialization", but with several rows, as many as the
-    length of a row's step requires; losses with kinks omit this. With several workers: private
-    copies with exchange, which carry the changes that an exchange withholds.
+    epoch begins as their "SDCA with SGD initialization", but with several rows; the length of a
+    row's step determines their number. With losses that have kinks, this is omitted. Several
+    workers have private copies with an exchange, and carry the changes that an exchange withholds.
 
     Examples
     --------
@@ -56,7 +57,7 @@ class SDCA(Rule):
     interleaves_windows: ClassVar[bool] = True
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse problems without a dual, and starts that are not a sum over rows."""
+        """Refuse problems without a dual, and start models that are not a sum over rows."""
         super().check(chosen)
         problem, start = check_remembering("SDCA", chosen), chosen.start
         if chosen.plane.is_lock_free:
@@ -82,7 +83,7 @@ class SDCA(Rule):
             )
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """Return the dual's scale and the intercept's step; from zero, also `fewest_rows`."""
+        """Return the scale of the dual, the intercept's step and, from zero, `fewest_rows`."""
         smoothness = smoothness_of(problem)
         numbers = neutral(problem.loss, n_rows) | {
             "method": self.memory.method,
@@ -105,12 +106,14 @@ class SDCA(Rule):
 
 
 def fewest_rows(reach: float) -> float:
-    """Return the least share of rows of which SDCA's model counts as the sum in a first epoch.
+    """Return the least share of rows from which a first epoch extrapolates SDCA's model.
 
-    reach : of the mean row, the intercept's step included
+    In a first epoch, SDCA's model counts as the sum over at least this share of the rows.
 
-    The shorter the rows relative to the penalty, the less their dual variables depend on each
-    other, and the better a few rows predict the sum of all. From a reach of 1 on, the first rows
-    predict too much, and magnify steps that other rows would have undone.
+    reach : reach of the mean row, including the intercept's step
+
+    If rows are short relative to the penalty, their dual variables depend little on each other, and
+    a few rows predict the sum over all rows well. From a reach of 1 on, the first rows predict too
+    much, and magnify steps that other rows would have undone.
     """
     return min(1.0, math.sqrt(reach))

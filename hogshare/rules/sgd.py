@@ -1,4 +1,4 @@
-"""Stochastic gradient descent."""
+"""SGD: stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -28,41 +28,46 @@ class SGD(Rule):
     Parameters
     ----------
     average : int or bool, default=0
-        Average the iterates from this many rows on; True means from the first. 0: no average.
+        Average the iterates after this number of rows; True: average from the first row on. 0: do
+        not average.
     batch : int, default=None
-        Rows whose gradients are computed from one read of the model before any is written
-        (AsySG-incon's M). They are summed, or for networks averaged. None: the rows of a block, for
-        a linear problem one row. More than one row of a linear problem requires a plane without
-        exchange, where other workers write between read and write.
+        Number of rows whose gradients are computed from one read of the model, before any step is
+        written (M in AsySG-incon). The gradients are summed, or for networks averaged. None: the
+        rows of a block; for a linear problem, one row. For a linear problem, more than one row
+        requires a plane without exchange; other workers write there between read and write.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
-        None: all coordinates of the rows are written. Otherwise one for each mini-batch, as printed
-        in AsySG-incon: "uniform" one of all coordinates, (13) of the paper; "support" one of the
-        rows' nonzero coordinates, the paper's sparse variant, whose expected step is not along the
-        gradient; "unbiased" the same times their number, which makes the expected step that of the
-        summed gradient. Needs ``Shared(exchange=None)``. A block is then one mini-batch.
+        The coordinates that are written. None: all coordinates of the rows. The other values write
+        one coordinate for each mini-batch, as printed in AsySG-incon. "uniform": one of all
+        coordinates (the paper's equation 13). "support": one of the rows' nonzero coordinates (the
+        paper's sparse variant); the expected step is not along the gradient. "unbiased": the same,
+        but the step is multiplied by the number of nonzero coordinates, so that the expected step
+        is along the summed gradient. These values need ``Shared(exchange=None)``; a block is then
+        one mini-batch.
     momentum : float, default=0.0
-        Share of a run's last step that is added to the next one, from 0 to 1; see the notes for
-        several workers. This option and the next three are for problems by a gradient.
+        Share of a run's last step that is added to the next step, from 0 to 1; see the notes for
+        several workers. This option and the next three are for problems defined by a gradient.
     nesterov : bool, default=False
         Whether a step includes the momentum of the next step (Nesterov's momentum).
     weight_decay : float, default=0.0
-        Share of the vector that is added to the gradient of each step, as in torch: with a momentum
-        it becomes part of the velocity.
+        Share of the vector that is added to the gradient of each step. As in torch, the decay
+        becomes part of the velocity if there is a momentum.
     clip : float, default=None
-        Largest Euclidean norm of a gradient: longer gradients are scaled down to it, before the
-        decay.
+        Largest Euclidean norm of a gradient, before the decay; longer gradients are scaled down to
+        this norm.
 
     Notes
     -----
-    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. With ``BSP``, the
-    default for several workers, each worker computes a part of a mini-batch and the run has one
-    velocity: the steps are those of one worker. With another barrier each worker has its own
-    velocity, of the gradients that it has computed; others see its steps. A worker that takes one
-    in n of the run's steps, as measured, multiplies its velocity by ``1 - n (1 - momentum)``, at
-    least 0, and its steps are longer by as much as a gradient then moves the vector less often. So
-    a gradient counts as much as with one worker, ``eta / (1 - momentum)`` in all, and as late,
-    staleness included (`hogshare.rules.gradient_options.shortened`). But if the objective is sharp,
-    late steps overshoot where one worker's would not (Giladi et al. 2020, "At stability's edge").
+    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4.
+
+    With ``BSP``, the default for several workers, each worker computes a part of a mini-batch and
+    the run has one velocity: the steps equal the steps of one worker. With another barrier, each
+    worker has its own velocity, computed from its own gradients; other workers see its steps. If a
+    worker takes one in n of the run's steps (n is measured), it multiplies its velocity by ``1 - n
+    (1 - momentum)``, but at least by 0. A gradient then moves the vector fewer times, so steps are
+    longer by the same factor. In total, a gradient moves the vector as far as with one worker,
+    ``eta / (1 - momentum)``, and as late, including staleness
+    (`hogshare.rules.gradient_options.shortened`). But if the objective is sharp, late steps may
+    overshoot when the steps of one worker would not (Giladi et al. 2020, "At stability's edge").
 
     Examples
     --------
@@ -90,27 +95,27 @@ class SGD(Rule):
 
     @property
     def is_plain(self) -> bool:
-        """Whether each step is that of one row, written whole, and iterates are not averaged."""
+        """Whether each step is the whole step of one row, and iterates are not averaged."""
         of_rows = self.batch in (None, 1) and not self.average and self.coordinate is None
         return of_rows and self.is_proportional
 
     def state(self, n_params: int) -> Shapes:
-        """Return a velocity for each number of the vector, if there is a momentum."""
+        """Return the shape of the velocity (the vector's length), if there is a momentum."""
         return {"velocity": ((n_params,), "vector")} if self.momentum else {}
 
     def among(self, period: float) -> SGD:
-        """Return a rule whose velocity spans as many steps of all workers as one worker's."""
+        """Return a rule whose velocity spans as many steps of the run as with one worker."""
         if period == 1.0 or not 0.0 < self.momentum < 1.0:
             return self
         mine = copy(self)
         share = shortened(self.momentum, period)
-        # not by `replace`: with nesterov=True a momentum of 0 would be refused
+        # set directly: `replace` would refuse a momentum of 0 with nesterov=True
         object.__setattr__(mine, "momentum", share)
         object.__setattr__(mine, "gain", (1.0 - share) / (1.0 - self.momentum))
         return mine
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """Return the numbers of a plain step, or of one by the velocity."""
+        """Return the numbers of a plain step, or of a step by the velocity."""
         if not state:
             return descents.PLAIN, None, None, eta, 0.0, 0.0, 0.0
         velocity = state[0]["velocity"]
@@ -118,14 +123,14 @@ class SGD(Rule):
         return kind, velocity, velocity, self.gain * eta, float(self.momentum), 0.0, 0.0
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Return the numbers of several steps at once."""
+        """Return the numbers of several steps, computed at once."""
         table = np.zeros((len(etas), 4))
         kind, first, second, gain, *others = self.descent(1.0, *state)
         table[:, 0], table[:, 1:] = gain * etas, others
         return kind, first, second, table
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """Overwrite the gradient with its product with the step size, or with the new velocity."""
+        """Overwrite the gradient with the step: the step size times the gradient or velocity."""
         if state:
             kind, velocity, _, *numbers = self.descent(eta, *state)
             descents.step(gradient, velocity, velocity, kind, *numbers)

@@ -17,9 +17,10 @@ class StepSize:
     Parameters
     ----------
     kind : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default="optimal"
-        ``optimal``: 1 / (alpha (t0 + t - 1)), t0 by Bottou's heuristic; ``invscaling``:
-        eta0 / t^power_t; ``adaptive``: eta0, divided by 5 whenever the stop criterion is met;
-        ``pa1`` and ``pa2``: passive-aggressive (Crammer et al. 2006), with eta0 as their C.
+        The step size at step t. ``optimal``: 1 / (alpha (t0 + t - 1)), where t0 follows Bottou's
+        heuristic. ``constant``: eta0. ``invscaling``: eta0 / t^power_t. ``adaptive``: eta0, divided
+        by 5 whenever the stop criterion is met. ``pa1`` and ``pa2``: passive-aggressive steps
+        (Crammer et al. 2006) with C = eta0.
     eta0 : float, default=0.01
         First step size.
     power_t : float, default=0.5
