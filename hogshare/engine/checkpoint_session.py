@@ -156,7 +156,7 @@ def _fresh_local(w: np.ndarray, n_columns: int) -> np.ndarray:
 
 
 def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
-    """Convert one worker's state to that of several: multiply out its scale and its sums."""
+    """Convert one worker's state to the common form: multiply out its scale and its sums."""
     if form == FOLDED:
         return state
     w, local = state["w"], state["local"]

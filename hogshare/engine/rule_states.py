@@ -98,7 +98,7 @@ def remembered_states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 def go_on_with(arrays: Mapping[str, np.ndarray], memory: Mapping[str, np.ndarray]) -> None:
-    """Write the states of a handed start, if their names and shapes are those of this rule."""
+    """Write the states of a handed start, if their names and shapes fit this rule."""
     own = states(arrays)
     given = {f"{PREFIX}{name}": np.asarray(array) for name, array in memory.items()}
     shapes = {name: array.shape[1:] for name, array in own.items()}

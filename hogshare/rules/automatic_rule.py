@@ -24,7 +24,7 @@ LONG_IF_WIDE_AND_FLAT = 30.0
 LONG_IF_WIDE_AND_KINKED = 4.0
 LONG_IF_KINKED = 0.05
 TALL = 100.0  # from this number of rows per feature, SAGA profits from the data's own curvature
-LONG_IF_TALL = 0.35  # with so many rows, SAGA is faster from this reach
+LONG_IF_TALL = 0.35  # with at least TALL, SAGA is faster from this reach
 LONG = 1.0  # with fewer rows, it is faster from this reach
 # from this ratio of the largest to the mean squared norm, one step size fits the rows badly
 UNEVEN = 2.0
@@ -36,7 +36,7 @@ TOO_LONG = 30.0  # from this reach, SDCA takes too many epochs even for uneven r
 def automatic_rule(
     problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
 ) -> SDCA | SAGA:
-    """Choose SDCA for many features, uneven rows, or rows short against the penalty; else SAGA.
+    """Choose SDCA for many features, uneven rows, or rows that the penalty outweighs; else SAGA.
 
     SAGA draws uneven rows by importance, unless rows must be read in a given order
     (`shuffle=False`, or rows in a file larger than memory). `from_anywhere` requires a rule that

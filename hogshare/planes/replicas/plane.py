@@ -206,7 +206,7 @@ class Replicas(Plane):
 
     @property
     def extra(self) -> int:  # type: ignore[override]
-        """How many numbers a message has besides the vector: 1 for push-sum's mass, else 0."""
+        """Number of numbers of a message besides the vector: 1 with push-sum (its mass), else 0."""
         return int(self._is_push_sum)
 
     def rows_of_block(
