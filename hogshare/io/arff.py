@@ -21,7 +21,7 @@ from hogshare.io.sources import Lines, Source
 from hogshare.io.table_parts import Cells, NotEncoded, Part, is_missing
 from hogshare.system.messages import counted
 
-LONGEST = 1 << 26  # bytes of a header
+LONGEST = 1 << 26  # largest number of bytes of a header
 NUMERIC = ("numeric", "real", "integer")
 MISSING = "?"
 
@@ -40,7 +40,7 @@ class Attribute:
     """A column as the header declares it.
 
     kind : "numeric", "nominal", "string" or "date"
-    values : of a nominal attribute, in their order
+    values : values of a nominal attribute, in the order of its declaration
     known : the valid cells of a nominal attribute
     """
 
@@ -77,7 +77,7 @@ class ArffTable:
     Raises
     ------
     ValueError
-        If the header is malformed, or has an unsupported attribute; it names the line.
+        If the header is malformed, or has an unsupported attribute; the message names the line.
     """
 
     delimiter = ""
@@ -135,7 +135,7 @@ class ArffTable:
             raise weighted(place)
         if len(cells) != self.width:
             raise ValueError(
-                f"{place}: {counted(len(cells), 'cell')}, with commas between them, and there are "
+                f"{place}: {counted(len(cells), 'cell')}, separated by commas, for "
                 f"{counted(self.width, 'attribute')}"
             )
         return cells
@@ -179,7 +179,7 @@ def texts(lines: Lines) -> Iterator[tuple[int, str]]:
     Raises
     ------
     ValueError
-        If a line is no text; it names the line.
+        If a line is not text; the message names the line.
     """
     for number, line in enumerate(io.BytesIO(lines.text), lines.number):
         try:

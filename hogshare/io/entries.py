@@ -1,7 +1,7 @@
 """Sparse matrices as text: a header with the numbers of rows, columns and entries, then entries.
 
 A line is an entry: row, column and value; places are counted from 1. NumPy's parser reads some
-lines at a time, so memory is allocated for entries that exist, not for those that a header
+lines at a time, so memory is allocated for entries that exist, not for the number that a header
 announces. SciPy's `mmread` is not used: some damaged files crash the process in it (1.17.1).
 """
 
@@ -55,7 +55,7 @@ def whole_numbers(line: bytes, count: int, place: str, what: str) -> list[int]:
         if max(found) < MOST_PLACES:
             return found
     shown = line[:60].decode("ascii", "backslashreplace")
-    raise ValueError(f"{place}: {what} expected, and there is {shown!r}")
+    raise ValueError(f"{place}: {what} expected, got {shown!r}")
 
 
 def read(
@@ -63,15 +63,15 @@ def read(
 ) -> Entries:
     """Read all entries after a header.
 
-    dtype : of the values
-    valued : whether entries have values; if not, these are 1
+    dtype : type of the values
+    valued : whether entries have values; if not, all values are 1
     whole : whether values must be whole numbers
 
     Raises
     ------
     ValueError
-        If their number differs from the header's, or one is malformed or outside the matrix; it
-        names file and line.
+        If the number of entries differs from the header's, or an entry is malformed or outside the
+        matrix; the message names file and line.
     """
     index = np.int32 if max(size.rows, size.columns) < 2**31 else np.int64
     row, column, value = Growing(index), Growing(index), Growing(dtype)
@@ -85,7 +85,8 @@ def read(
             k, axis = (int(n) for n in np.argwhere(~inside)[0])
             raise ValueError(
                 f"{lines.place_of_row(k, bytes.strip)}: {'column' if axis else 'row'} "
-                f"{places[k, axis]:.15g}, and there are {size[axis]:,}, from 1 on"
+                f"{places[k, axis]:.15g} must be a whole number from 1 to {size[axis]:,}, the header's "
+                "size: correct the entry or the header"
             )
         if whole and valued:
             _require_whole(lines, table[:, 2])
@@ -94,10 +95,10 @@ def read(
         with errstate(over="ignore"):  # beyond the range of float32 a number becomes infinite
             value.add(table[:, 2] if valued else np.ones(len(table)))
         if len(value) > size.entries:  # checked in every block, before more memory is used
-            raise ValueError(f"{said}, and there are more")
+            raise ValueError(f"{said}, but the file has more")
         lines.doubt_end()
     if len(value) < size.entries:
-        raise ValueError(f"{said}, and there are {len(value):,}: the file may be cut off")
+        raise ValueError(f"{said}, but the file has {len(value):,}: it may be cut off")
     return Entries(row.taken(), column.taken(), value.taken())
 
 
@@ -107,7 +108,7 @@ def numbers(lines: Lines, width: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If a line is anything else; it names the line.
+        If a line is anything else; the message names the line.
     """
     if not lines.text.strip():
         return np.empty((0, width))
@@ -125,9 +126,7 @@ def numbers(lines: Lines, width: int) -> np.ndarray:
         if words and not (len(words) == width and all(map(is_number, words))):
             shown = line.strip()[:60].decode("utf-8", "backslashreplace")
             what = "a number was" if width == 1 else f"{width} numbers were"
-            raise ValueError(
-                f"{lines.name}, line {number}: {what} expected, and there is {shown!r}"
-            )
+            raise ValueError(f"{lines.name}, line {number}: {what} expected, got {shown!r}")
         if words:
             rows.append([float(word) for word in words])
     return np.array(rows)
@@ -149,7 +148,7 @@ def csr(source: Source, entries: Entries, size: Size, wanted: Wanted) -> Any:
     Raises
     ------
     ValueError, MemoryError
-        If its rows need more memory than is free, or than a file of this size can justify.
+        If the rows need more memory than is free, or than a file of this size can justify.
     """
     parts = {
         "row": entries.row,
@@ -185,7 +184,7 @@ def header(
 ) -> tuple[list[tuple[str, bytes]], Iterator[Lines]]:
     """Read `count` lines that are neither blank nor comments (%); return them and the body.
 
-    Each of the lines comes with its place.
+    Each returned line has its place.
 
     Raises
     ------

@@ -38,8 +38,8 @@ def read(source: Source, wanted: Wanted) -> Rows:
     Raises
     ------
     ValueError
-        If the file is not MatrixMarket, has complex numbers, or is malformed or cut off; it names
-        file and line.
+        If the file is not MatrixMarket, has complex numbers, or is malformed or cut off; the
+        message names file and line.
     MemoryError
         If the rows need more memory than is free.
     """
@@ -92,7 +92,7 @@ def _banner(name: str, line: bytes) -> Banner:
 def stored(
     source: Source, blocks: Iterable[Lines], size: Size, banner: Banner, dtype: Any
 ) -> Entries:
-    """Read the stored entries of a sparse matrix; those of a symmetric one are mirrored.
+    """Read the stored entries of a sparse matrix; mirror the entries of a symmetric matrix.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def stored(
 
 
 def _whole(name: str, found: Entries, symmetry: str) -> Entries:
-    """Complete a symmetric matrix, of which the file has one triangle."""
+    """Complete a symmetric matrix; the file has only one triangle of it."""
     row, column, value = found
     above, below = (row < column).any(), (row > column).any()
     if above and below:
@@ -135,7 +135,7 @@ def _whole(name: str, found: Entries, symmetry: str) -> Entries:
 def _dense(
     source: Source, blocks: Iterable[Lines], shape: tuple[int, int], banner: Banner, wanted: Wanted
 ) -> np.ndarray:
-    """Read a dense matrix, stored column by column; a symmetric one from the diagonal down."""
+    """Read a dense matrix, stored by columns; of a symmetric one only from the diagonal down."""
     rows, columns = shape
     triangle = {"symmetric": rows * (rows + 1) // 2, "skew-symmetric": rows * (rows - 1) // 2}
     count = triangle.get(banner.symmetry, rows * columns)
@@ -146,8 +146,10 @@ def _dense(
         if len(values) > count:
             break
     if len(values) != count:
-        many = "more" if len(values) > count else f"{len(values):,}: the file may be cut off"
-        raise ValueError(f"{source.name}: its header says {count:,} numbers, and there are {many}")
+        many = "more" if len(values) > count else f"{len(values):,}: it may be cut off"
+        raise ValueError(
+            f"{source.name}: its header says {count:,} numbers, but the file has {many}"
+        )
     memory.require(2 * rows * columns * values.dtype.itemsize, f"{source.name}: the matrix")
     if banner.symmetry == "general":
         X = np.ascontiguousarray(values.taken().reshape(columns, rows).T)

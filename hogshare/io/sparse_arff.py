@@ -32,8 +32,8 @@ def read(source: Source, wanted: Wanted) -> Rows:
     Raises
     ------
     ValueError
-        If the text is malformed, a value is missing, or a column is text; it names the line or the
-        column.
+        If the text is malformed, a value is missing, or a column is text; the message names the
+        line or the column.
     """
     table = ArffTable(source, wanted)
     data, columns, lengths = Growing(wanted.dtype), Growing(np.int32), Growing(np.int64)
@@ -51,7 +51,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """As `read`, but yield each part as soon as it arrives."""
+    """Yield the rows of `read` in parts, as soon as they arrive."""
     table = ArffTable(source, wanted, now=True)
     for X, y in _Matrix(table, wanted):
         yield Rows(X, y, table)
@@ -130,8 +130,8 @@ class _Matrix:
             k = int(entry[1]) if len(entry[1]) < 10 else self._table.width
             if k >= self._table.width:
                 raise ValueError(
-                    f"{place}: index {entry[1][:20]}, and there are {self._table.width:,} "
-                    "attributes, from 0 on"
+                    f"{place}: index {entry[1][:20]} is not below the number of attributes, "
+                    f"{self._table.width:,}"
                 )
             if k in found:
                 raise ValueError(f"{place}: index {k} occurs twice")

@@ -58,7 +58,7 @@ Thing = TypeVar("Thing")
 
 
 def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
-    """Check that `problem` is one, and not rows and labels, which have no loss and no penalty.
+    """Check that `problem` is a problem, not rows and labels, which lack a loss and a penalty.
 
     others : further positional arguments, which are refused
     """
@@ -85,16 +85,17 @@ def linear_of(algorithm: str, problem: Any, others: tuple[Any, ...] = ()) -> Row
     if has_rows(problem):
         return problem
     raise TypeError(
-        f"{algorithm} stores a number for each row of a linear problem, from problems.linear; for "
-        "a gradient of your own use solve, asysg_incon or asysg_con."
+        f"{algorithm} needs a linear problem, from problems.linear, since it stores a number for "
+        f"each row; got {_kind(problem)}. With a gradient of your own, call solve, asysg_incon or "
+        "asysg_con."
     )
 
 
-PLAIN = SGD()  # may be shared, since it is frozen
+PLAIN = SGD()  # one instance may be shared, since it is frozen
 
 
 def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> Rule:
-    """Return the rule; "auto" is the one that suits the problem and needs no step size."""
+    """Return the rule; "auto" is the rule that suits the problem and needs no step size."""
     if rule is None:
         return PLAIN
     if isinstance(rule, Rule):
@@ -148,7 +149,7 @@ def runtime_of(runtime: Any) -> str | Runtime | Simulator:
 
 
 def joint_of(runtime: Any) -> Joint | None:
-    """Return the joint runtime, if it is one; `runtime_of` refuses invalid values."""
+    """Return the runtime if it is a joint one, else None; `runtime_of` refuses invalid values."""
     if isinstance(runtime, type) and issubclass(runtime, Joint):
         return runtime()
     if isinstance(runtime, str) and runtime.strip().lower() == RANKS:
@@ -159,7 +160,7 @@ def joint_of(runtime: Any) -> Joint | None:
 
 
 def step_of(step: Any) -> StepSize | None:
-    """Return the step size; a number is a constant one, a string the name of a schedule."""
+    """Return the step size; a number is a constant step size, a string a schedule's name."""
     if step is None or isinstance(step, StepSize):
         return step
     if step is StepSize:

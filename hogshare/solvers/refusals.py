@@ -106,19 +106,19 @@ def check_outside(step: StepSize, stop: Stop) -> None:
     """Refuse settings for the rows of linear problems if steps are by a gradient."""
     if step.kind not in PROPORTIONAL:
         raise ValueError(
-            f"The step {step.kind!r} is computed from a linear problem; for a gradient of your own "
-            f"use {listed(PROPORTIONAL)}, as in StepSize('constant', eta0=0.01)."
+            f"The step {step.kind!r} is computed from a linear problem. With a gradient of your "
+            f"own, use {listed(PROPORTIONAL)}, as in StepSize('constant', eta0=0.01)."
         )
     if stop.validation is not None:
         raise ValueError(
-            "Stop(validation=...) scores the rows of a linear problem; for a gradient of your own "
-            "score the model in on_epoch=, which stops the run when it returns True."
+            "Stop(validation=...) scores the rows of a linear problem. With a gradient of your "
+            "own, score the model in on_epoch=, and return True there to stop the run."
         )
     gaps = [name for name in ("gap", "relative_gap") if getattr(stop, name) is not None]
     if gaps or stop.confirm:
         raise ValueError(
             f"Stop({gaps[0] if gaps else 'confirm'}=...) needs a linear problem, whose dual and "
-            "whose curvature are known; for a gradient of your own use tol= or gradient=."
+            "whose curvature are known. With a gradient of your own, use tol= or gradient=."
         )
 
 
@@ -186,7 +186,7 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
             )
         ranges.not_negative(**{own("t of the start model"): start.t})
         if isinstance(start, Handed):
-            return  # it is of the rows' dtype; its numbers are checked at the end of the run
+            return  # the start has the rows' dtype; its numbers are checked at the end of the run
         if not start.is_finite():
             raise ValueError(f"{own('The start model')} contains NaN or infinity.")
         with errstate(over="ignore"):
