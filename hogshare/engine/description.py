@@ -85,7 +85,7 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
         plane_numbers["atomic"] = 1
     if is_one_step(c, pace.block_rows) and plane_numbers.get("fold") == epoch_schedule.WEIGHTED:
         # the weights assume that successive rows stop at their optimum; a step computed at the
-        # snapshot does not stop there
+        # snapshot does not stop at its optimum
         plane_numbers["fold"] = epoch_schedule.SUM
     plan = EpochPlan(
         block_rows=pace.block_rows,

@@ -219,8 +219,8 @@ class BlockWorker(Worker):
     def _block(self) -> tuple[int, np.ndarray, int, int, float]:
         """Describe the block in hand.
 
-        Returns its ticket, its epoch's order, its first place in the order, its end there, and the
-        number of the run's rows before it.
+        Returns its ticket, its epoch's order, its first and its last place (exclusive) in the
+        order, and the number of the run's rows before it.
         """
         plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]

@@ -20,7 +20,7 @@ same, while the caller evaluates the model), `PlaneWait` (a plane waits), `Sleep
 `Ended` (an epoch is over). A runtime drives the loop: threads and processes call, yield and sleep;
 a simulation advances a virtual clock. Quanta of built-in planes run compiled, many blocks at a
 time; `next_quantum` adapts the number of blocks. With stragglers, and in a simulation, a quantum is
-at most a block. It also ends between claiming and computing the block; there the loop requests a
+at most a block. It also ends between claiming and computing the block. The loop then requests a
 `Sleep`, which counts as computing.
 
 Writers: the driver's thread writes the time fields of the worker's own row in the table, and the

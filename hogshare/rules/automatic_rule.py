@@ -36,7 +36,7 @@ TOO_LONG = 30.0  # from this reach, SDCA takes too many epochs even for uneven r
 def automatic_rule(
     problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
 ) -> SDCA | SAGA:
-    """Choose SDCA for many features, uneven rows, or rows that the penalty outweighs; else SAGA.
+    """Choose SDCA for many features, uneven rows, or rows of a short reach; else SAGA.
 
     SAGA draws uneven rows by importance, unless rows must be read in a given order
     (`shuffle=False`, or rows in a file larger than memory). `from_anywhere` requires a rule that

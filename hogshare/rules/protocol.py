@@ -172,8 +172,8 @@ class Rule:
         """Return each worker's state between steps: shapes and dtypes of arrays by name.
 
         By default there is none. Each worker has its own arrays, which begin as zeros and are
-        stored in checkpoints. The dtype "vector" means the dtype of the vector. A rule with a state is
-        called as ``step(gradient, eta, state)``.
+        stored in checkpoints. The dtype "vector" means the dtype of the vector. A rule with a state
+        is called as ``step(gradient, eta, state)``.
 
         Parameters
         ----------
