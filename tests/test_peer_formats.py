@@ -345,7 +345,10 @@ WRONG_MARKETS = [
         ("coordinate real skew-symmetric", "2 2 1", "2 2 1"),
         "m.mtx: a skew-symmetric matrix, and en",
     ),
-    (("array real general", "2 2", "1", "2", "3"), "m.mtx: its header says 4 numbers, and there a"),
+    (
+        ("array real general", "2 2", "1", "2", "3"),
+        "m.mtx: its header says 4 numbers, but the file",
+    ),
     (
         ("array real general", "1 1", "1", "2"),
         "m.mtx: its header says 1 numbers, but the file has mo",

@@ -83,10 +83,10 @@ def read(
         inside = (places >= 1) & (places <= [size.rows, size.columns]) & (places == np.rint(places))
         if not inside.all():
             k, axis = (int(n) for n in np.argwhere(~inside)[0])
+            what, most = ("row", "column")[axis], size[axis]
             raise ValueError(
-                f"{lines.place_of_row(k, bytes.strip)}: {'column' if axis else 'row'} "
-                f"{places[k, axis]:.15g} must be a whole number from 1 to {size[axis]:,}, the header's "
-                "size: correct the entry or the header"
+                f"{lines.place_of_row(k, bytes.strip)}: {what} {places[k, axis]:.15g} must be a "
+                f"whole number from 1 to {most:,}, the size in the header: correct one of them"
             )
         if whole and valued:
             _require_whole(lines, table[:, 2])
