@@ -234,7 +234,7 @@ def test_the_ergodic_norm_is_left_out_where_the_steps_are_not_known(cancer):
         ({"step": StepSize("optimal")}, "no factor"),
         ({"step": StepSize("pa1")}, "no factor"),
         ({"batch": 0}, "batch must be a whole number, at least 1"),
-        ({"batch": 570}, "more than the 569 rows"),
+        ({"batch": 570}, "more than the 569 training rows"),
         ({"gradients": 0}, "gradients must be a whole number"),
         ({"cutoff": -1}, "cutoff must be a whole number"),
         ({"step": -1.0}, "step must be a positive"),

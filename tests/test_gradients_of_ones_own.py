@@ -654,7 +654,7 @@ BAD = {
     writes_the_rows: "read-only.*must not be written",
     nan: "nan gave a gradient that is NaN or infinite",
     infinite: "gave a loss that is NaN or infinite",
-    beyond: "places from 10 to 10, and there are 10",
+    beyond: "places from 10 to 10; places of its 10 numbers go from 0 to 9",
     no_places: "places as a vector of whole numbers",
 }
 
