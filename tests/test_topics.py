@@ -284,7 +284,7 @@ class Halved(Rule):
         ({"step": 0.5}, "leave out step="),
         ({"step": "invscaling"}, "leave out step="),
         ({"rule": SGD(average=True)}, "use SGD"),
-        ({"rule": Halved()}, "Halved would make others"),
+        ({"rule": Halved()}, "Halved would change them"),
     ],
 )
 def test_what_would_change_the_steps_is_refused(settings, told):
