@@ -774,7 +774,7 @@ def test_rules_and_problems_that_do_not_fit():
         solve(linear, start=Params(np.zeros(D)))
     with pytest.raises(TypeError, match="the model of a linear problem"):
         solve(logistic(), start=solve(linear, stop=1).model)
-    with pytest.raises(TypeError, match="prox_asaga stores a number"):
+    with pytest.raises(TypeError, match="prox_asaga needs a linear problem"):
         prox_asaga(logistic())
 
 
