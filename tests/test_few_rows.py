@@ -228,7 +228,7 @@ print(sorted(name.split("-")[0] for name in decorators.cached_files()))
     done = subprocess.run(
         [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "['checks.two_kinds']", done.stderr
+    assert done.stdout.strip() == "['row_checks.two_kinds']", done.stderr
 
 
 def test_a_warm_up_has_workers_fit(monkeypatch, cancer):
