@@ -155,7 +155,7 @@ import numpy as np, unruly
 from hogshare.lab.rivals import race
 from hogshare.lab.rivals.linear.linear_race import LinearRace
 X = np.eye(4)
-race.race(LinearRace(X, [0, 1, 0, 1]), [unruly.Quiet, unruly.Telling], race.Plan(workers=1))
+race.race(LinearRace(X, [0, 1, 0, 1]), [unruly.Quiet, unruly.Telling], race.RacePlan(workers=1))
 """
 
 
