@@ -872,7 +872,7 @@ class TestRefusals:
         bad[50, 3] = np.nan
         with pytest.raises(ValueError, match="NaN"):
             sgd().fit(parted(bad, 3), parted(y, 3))
-        with pytest.raises(ValueError, match="60 rows, and y 50"):
+        with pytest.raises(ValueError, match="60 rows and y has 50"):
             sgd().fit(parted(X, 3), parted(y[:50], 3))
         with pytest.raises(ValueError, match="got 1 class"):
             sgd().fit(parted(X, 3), parted(np.ones(60), 3))

@@ -250,7 +250,7 @@ def test_a_pipeline_comes_back_from_its_file(tmp_path, kind, settings):
 
 def test_other_pipelines_are_refused(tmp_path):
     other = make_pipeline(StandardScaler(), hogshare.Ridge()).fit(np.eye(3), np.arange(3.0))
-    with pytest.raises(TypeError, match="Pipeline: of StandardScaler, Ridge"):
+    with pytest.raises(TypeError, match="Pipeline of StandardScaler, Ridge"):
         hogshare.save(other, tmp_path / "m.npz")
     model, _ = pipeline()
     model.steps[0] = ("new", TableEncoder())
