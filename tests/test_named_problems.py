@@ -99,7 +99,7 @@ def test_rows_that_do_not_fit_are_a_sentence():
     family, y = family_of(NETWORK), np.arange(9) % 3
     with pytest.raises(ValueError, match="rows have 5 columns, and network:6-4-3 takes 6"):
         family.data((np.ones((9, 5)), y), 9, float, 0)
-    with pytest.raises(ValueError, match="of 2 classes, and network:6-4-3 tells 3 apart"):
+    with pytest.raises(ValueError, match="of 2 classes, and network:6-4-3 is for 3"):
         family.data((np.ones((9, 6)), y > 0), 9, float, 0)
 
 
