@@ -209,7 +209,9 @@ def test_rows_that_take_their_workers_along_end_a_fit_with_the_setting_s_name():
         return ROWS[:80]
 
     parts = [da.from_delayed(dask.delayed(load)(k), (80, 6), float) for k in range(3)]
-    with pytest.raises(RuntimeError, match=r"on 4 different workers.*[^.]\. Loading.*allowed-failures"):
+    with pytest.raises(
+        RuntimeError, match=r"on 4 different workers.*[^.]\. Loading.*allowed-failures"
+    ):
         hogshare.SGDClassifier().fit(da.concatenate(parts), LABELS)
 
 
