@@ -248,12 +248,6 @@ class WorkerHome:
         """Return how many nanoseconds a kernel waits for other workers before it reports that."""
         return SPIN_NS if self._session.n_polls else 0
 
-    def rounded(self, vector: np.ndarray) -> np.ndarray:
-        """Return a copy of a vector with its coefficients rounded to the dtype of the rows."""
-        m, found = len(self._private.w), vector.copy()
-        found[:m] = vector[:m].astype(self._private.w.dtype)
-        return found
-
     def post(
         self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0
     ) -> bool:

@@ -14,7 +14,7 @@ from hogshare.kernels.exchange.master_updates import (
     write_copy,
     write_message,
 )
-from hogshare.kernels.jit.decorators import helper, inlined, kernel
+from hogshare.kernels.jit.decorators import helper, inlined
 from hogshare.kernels.mail.edge_slots import all_taken, has_capacity, post
 from hogshare.kernels.rules.block_sums import start_block
 from hogshare.kernels.rules.hogwild_steps import hogwild_rows
@@ -137,8 +137,8 @@ message_on_support = message_of(False)
 message_of_column, message_of_columns = message_of(True, True), message_of(True)
 
 
-def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
-    """Make the kernel of a quantum on the master's plane; see `quantum_of` and `message_of`.
+def master_quantum(ordered, copied, single, outside):
+    """Make the body of a quantum on the master's plane; see `quantum_of` and `message_of`.
 
     With `outside` the code that takes a step writes it into the slot of the worker's next message.
     """
@@ -228,5 +228,4 @@ def master_quantum_of(name, ordered, copied=False, single=False, outside=False):
                 return news
         return layout.QUANTUM_OVER
 
-    take_quantum.__name__ = take_quantum.__qualname__ = name
-    return kernel(take_quantum)
+    return take_quantum

@@ -16,11 +16,12 @@ takes one call of a kernel and one of the gradient.
 
 from typing import Any, NamedTuple
 
+from hogshare.kernels.jit.decorators import kernel
 from hogshare.kernels.rules.sgd_steps import DUAL, GRADIENT, SAGA
 from hogshare.kernels.schedule.epoch_schedule import ALONE, EXCHANGE, LOCK_FREE, MASTER
-from hogshare.kernels.schedule.master_quanta import master_quantum_of
-from hogshare.kernels.schedule.shared_quanta import shared_quantum_of
-from hogshare.kernels.schedule.stale_quanta import stale_quantum_of
+from hogshare.kernels.schedule.master_quanta import master_quantum
+from hogshare.kernels.schedule.shared_quanta import shared_quantum
+from hogshare.kernels.schedule.stale_quanta import stale_quantum
 
 # where a block's step is taken: (ROWS) on its rows; (COPY) on a private copy, with a scale, of the
 # master's snapshot; (OUTSIDE) outside of kernels, between two calls; (CELLS) on the ratings of a
@@ -51,13 +52,14 @@ def quantum_of(name: str, kind: QuantumKind) -> Any:
     """Make the kernel of a quantum, called `name` in the cache folder, profiles and tracebacks."""
     outside = kind.step == OUTSIDE
     if kind.virtual:
-        return stale_quantum_of(name, outside)
-    if kind.plane == MASTER:
-        return master_quantum_of(name, kind.ordered, kind.step == COPY, kind.single, outside)
-    lock_free, cells = kind.plane == LOCK_FREE, kind.step == CELLS
-    return shared_quantum_of(
-        name, kind.method, lock_free, kind.ordered, kind.single, outside, cells
-    )
+        body = stale_quantum(outside)
+    elif kind.plane == MASTER:
+        body = master_quantum(kind.ordered, kind.step == COPY, kind.single, outside)
+    else:
+        lock_free, cells = kind.plane == LOCK_FREE, kind.step == CELLS
+        body = shared_quantum(kind.method, lock_free, kind.ordered, kind.single, outside, cells)
+    body.__name__ = body.__qualname__ = name
+    return kernel(body)
 
 
 # Ordered quanta are separate kernels: few runs need them, and they would double the code that a

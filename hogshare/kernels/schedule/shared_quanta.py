@@ -8,7 +8,7 @@ import numpy as np
 from hogshare.kernels import layout
 from hogshare.kernels.exchange.copy_exchange import TRY, WAIT, push_private, record_push
 from hogshare.kernels.jit.atomics import load
-from hogshare.kernels.jit.decorators import inlined, kernel
+from hogshare.kernels.jit.decorators import inlined
 from hogshare.kernels.rules.asaga_steps import asaga_rows
 from hogshare.kernels.rules.block_sums import start_block
 from hogshare.kernels.rules.coordinate_steps import ALL as ALL_COORDINATES
@@ -59,18 +59,14 @@ def interval_now(plan, rows_done, first, growth):
     return min(plan.interval, max(first, np.int64(growth * rows_done)))
 
 
-def shared_quantum_of(
-    name, method, lock_free, ordered=False, single=False, outside=False, cells=False
-):
-    """Make the kernel of a quantum of one rule, on the shared vector itself or on a private copy.
+def shared_quantum(method, lock_free, ordered, single, outside, cells):
+    """Make the body of a quantum of one rule, on the shared vector itself or on a private copy.
 
     All arguments are constants of the kernel. Numba removes a branch on a constant before it infers
     types, so a fit compiles its own rule's rows and no other's.
 
     Parameters
     ----------
-    name : str
-        The kernel's name in the cache folder, in profiles and in tracebacks.
     method : int
         See `sgd_steps.RuleNumbers.method`.
     lock_free : bool
@@ -231,5 +227,4 @@ def shared_quantum_of(
                 return layout.QUANTUM_OVER
         return layout.QUANTUM_OVER
 
-    take_quantum.__name__ = take_quantum.__qualname__ = name
-    return kernel(take_quantum)
+    return take_quantum

@@ -15,7 +15,7 @@ parts - 1`` when it writes the last part.
 from hogshare.kernels import layout
 from hogshare.kernels.exchange.copy_exchange import record_push
 from hogshare.kernels.jit.atomics import load
-from hogshare.kernels.jit.decorators import helper, kernel
+from hogshare.kernels.jit.decorators import helper
 from hogshare.kernels.rules.block_sums import start_block
 from hogshare.kernels.rules.coordinate_steps import ALL, begin_draws, coordinate_rows
 from hogshare.kernels.rules.hogwild_steps import hogwild_rows
@@ -88,8 +88,8 @@ def compute_on_copy(rows, rule, plan, schedule, vector, private, ticket):
         coordinate_rows(rows, rule, order, first, end, t, *model, *args)
 
 
-def stale_quantum_of(name, outside=False):
-    """Make the kernel of a quantum that advances blocks by a part.
+def stale_quantum(outside):
+    """Make the body of a quantum that advances blocks by a part.
 
     outside : whether steps are taken between two calls, see `quanta`: on the copy, when its last
         part has been read. If so, a quantum handles one block: the block in hand, or a new one.
@@ -142,5 +142,4 @@ def stale_quantum_of(name, outside=False):
                 return news
         return layout.QUANTUM_OVER
 
-    take_quantum.__name__ = take_quantum.__qualname__ = name
-    return kernel(take_quantum)
+    return take_quantum
