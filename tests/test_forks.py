@@ -524,9 +524,7 @@ def test_a_child_of_a_callback_ends_and_leaves_the_run_alone(runtime, way):
 
 
 def test_a_child_of_a_task_ends_with_it():
-    """It has one thread, which no other task will come to."""
-    if "torch" in sys.modules:
-        pytest.skip("torch's own threads are waited for where a forked child ends")
+    """It has one thread, which no other task will come to, and runs no library's destructors."""
     children = queue.SimpleQueue()
 
     def task():
@@ -536,6 +534,32 @@ def test_a_child_of_a_task_ends_with_it():
 
     pool.pool().submit(task).result(PATIENCE)
     ends_well(children.get(timeout=PATIENCE))
+
+
+def test_a_child_of_a_task_that_raises_says_so_and_runs_no_librarys_destructors():
+    """C's `exit` would run them, of MPI and LLVM too, which wait for the parent's threads."""
+    code = """
+        import ctypes, os, sys
+        from hogshare.runtimes.pool import pool
+
+        at_exit = ctypes.CFUNCTYPE(None)(lambda: os._exit(9))
+        ctypes.CDLL(None).__cxa_atexit(at_exit, None, None)
+
+        def task():
+            child = os.fork()
+            if child == 0:
+                print("the child's own words")
+                raise ValueError("in the child")
+            return child
+
+        child = pool().submit(task).result(60)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        os._exit(0)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.stdout.split("\n") == ["the child's own words", "1", ""]
+    assert "ValueError: in the child" in ended.stderr
 
 
 def test_a_child_does_not_wait_for_tasks_of_its_parents():

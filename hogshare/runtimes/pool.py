@@ -24,13 +24,14 @@ import atexit
 import contextlib
 import itertools
 import os
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
 from hogshare.runtimes import interpreter_exit
 from hogshare.runtimes.events import Bell
@@ -130,9 +131,7 @@ class ThreadPool:
             except BaseException as raised:
                 error = raised
             if os.getpid() != self.process:  # in a forked child, which has only this thread
-                if error is not None:
-                    raise error
-                return
+                _end_child(server.thread, error)
             # before the result is set: its caller may submit at once, and would start a new thread
             self._unfinished.discard(future)
             server.sent = False
@@ -166,6 +165,22 @@ class ThreadPool:
                 RuntimeWarning,
                 stacklevel=users_line(),
             )
+
+
+def _end_child(thread: threading.Thread, error: BaseException | None) -> NoReturn:
+    """End a process that a task has forked, as `multiprocessing` ends its forked children.
+
+    If its only thread returned, the C library would call `exit` without the interpreter's end: the
+    destructors of every loaded library (MPI, LLVM) would wait for threads of the parent, or crash.
+    """
+    if error is not None:
+        threading.excepthook(
+            threading.ExceptHookArgs((type(error), error, error.__traceback__, thread))
+        )
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # none, full, or closed
+            stream.flush()
+    os._exit(int(error is not None))
 
 
 _pool = ThreadPool()
