@@ -395,7 +395,7 @@ def parse(text: str) -> BuiltIn:
         made: BuiltIn = kind(*values, **({"hold": True} if reuses else {}))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{text!r} is no barrier: {sentence(error)} Write asp, bsp, "
+            f"{text!r} is not a barrier: {sentence(error)} Write asp, bsp, "
             "ssp:STALENESS, pbsp:SAMPLE, pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS or "
             "throttled:AVAILABLE; with a sample, end with ,hold to reuse it until it lets a worker "
             "pass, such as pbsp:10,hold."

@@ -230,7 +230,7 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
     users, items = _as_ids(users, "users").tolist(), _as_ids(items, "items").tolist()
     if len(users) != len(items):
         raise ValueError(
-            f"{len(users)} users and {len(items)} items are no pairs: give one item for each user."
+            f"{len(users)} users and {len(items)} items are not pairs: give one item for each user."
         )
     known = [set(one.tolist()) for one in (model.users_, model.items_)]
     relevant: dict[Any, set[Any]] = {}

@@ -89,7 +89,7 @@ class Stragglers(ABC):
         """
         late = self.lateness(worker, block, n_workers, self.base or measured)
         if not is_number(late) or late != late:  # NaN differs from itself
-            raise ValueError(f"its lateness is {late!r}, which is no number of seconds")
+            raise ValueError(f"its lateness is {late!r}, which is not a number of seconds")
         return min(max(0.0, self.base + late), LONGEST)
 
     def misfit(self, n_workers: int) -> str:
@@ -378,6 +378,6 @@ def parse(text: str, base: float = 0.0, seed: int = 0) -> Stragglers:
         raise ValueError(f"there is none of that name.{nearest(name, known)}")
     except ValueError as error:
         raise ValueError(
-            f"{text!r} is no law of stragglers: {sentence(error)} Write none, cds:DELAY (worker "
+            f"{text!r} is not a law of stragglers: {sentence(error)} Write none, cds:DELAY (worker "
             "0), pcs or lognormal:SIGMA."
         ) from None

@@ -427,7 +427,7 @@ def test_barriers_are_read_from_words(text, barrier):
     ],
 )
 def test_words_that_are_no_barrier(text):
-    with pytest.raises(ValueError, match="is no barrier"):
+    with pytest.raises(ValueError, match="is not a barrier"):
         barriers.parse(text)
 
 

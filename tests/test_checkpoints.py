@@ -740,7 +740,7 @@ def test_files_that_are_no_checkpoint(path, tmp_path):
     with pytest.raises(IsADirectoryError, match="this is a folder"):
         solve(problem, checkpoint=tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="a checkpoint is read again, and this is no file"):
+    with pytest.raises(OSError, match="a checkpoint is read again, and this is not a file"):
         solve(problem, checkpoint=tmp_path / "pipe")
 
 

@@ -881,12 +881,12 @@ def test_ids_that_are_like_names_are_pairs(capsys, tmp_path):
         ("a,b,3\na,c\n", "line 2: there is no rating, and others have one"),
         ("a,b\na,c,3\n", "line 2: there is a rating, and others have none"),
         ("a,b,3\na\n", "line 2: user and item were expected"),
-        ("a,b,3\na,c,much\n", "line 2: the rating 'much' is no number"),
+        ("a,b,3\na,c,much\n", "line 2: the rating 'much' is not a number"),
         ("a,b,3\na,c,nan\n", "line 2: the rating is nan"),
-        ("a,b,3\n,c,4\n", "line 2: the user is '', which is no id"),
+        ("a,b,3\n,c,4\n", "line 2: the user is '', which is not an id"),
         ("a,b,3\na, ,4\n", "line 2: the item is"),
-        ("a,b,3\na,nan,4\n", "line 2: the item is 'nan', which is no id"),
-        ("NaN,b,3\na,c,4\n", "line 1: the user is 'NaN', which is no id"),
+        ("a,b,3\na,nan,4\n", "line 2: the item is 'nan', which is not an id"),
+        ("NaN,b,3\na,c,4\n", "line 1: the user is 'NaN', which is not an id"),
         ("user,item,rating\n", "no ratings"),
         ("", "the file is empty"),
     ],
@@ -1435,7 +1435,7 @@ def test_a_line_that_is_wrong_is_named(capsys, tmp_path):
     code, _, err = run(capsys, "fit", rows, "--model", tmp_path / "m")
     assert (code, err) == (
         1,
-        f"hogshare: error: {rows}, line 3: not LIBSVM text: the value of '1:x' is no number\n",
+        f"hogshare: error: {rows}, line 3: not LIBSVM text: the value of '1:x' is not a number\n",
     )
 
 

@@ -188,7 +188,7 @@ def test_text_may_be_refused_and_categories_may_be_more(fit):
     table = people().assign(street=[f"street {k % 150}" for k in range(N_ROWS)])
     table.to_csv("t.csv", index=False)
     _, said = fit("t.csv", "--categories", "error")
-    assert "t.csv, line 2, column 2 ('city'): " in said and "is no number" in said
+    assert "t.csv, line 2, column 2 ('city'): " in said and "is not a number" in said
     assert "--categories auto makes a column of 0 and 1 for each text, --drop city leaves" in said
     model, said = fit("t.csv", "--categories", "100")
     assert model is None and "'street') has more than 100 different texts" in said
@@ -209,7 +209,7 @@ def test_what_is_new_is_said_by_column(fit, run):
     assert "city: 1 missing, encoded as no category" in said
     later.assign(age="old").to_csv("old.csv", index=False)
     code, _, said = run("predict", "m.npz", "old.csv")
-    assert code == 1 and "old.csv, line 2, column 1 ('age'): 'old' is no number, and the" in said
+    assert code == 1 and "old.csv, line 2, column 1 ('age'): 'old' is not a number, and the" in said
 
 
 def test_dates_ids_and_free_text_are_refused_by_name(folder, fit):
@@ -311,7 +311,7 @@ def test_numbers_with_the_other_mark_are_refused(fit):
     with open("t.csv", "w") as file:
         file.write("\n".join(rows) + "\n")
     _, said = fit("t.csv", "--decimal", "comma")
-    assert "t.csv, line 32, column 1 ('a'): '1.5' is no number with a decimal ','" in said
+    assert "t.csv, line 32, column 1 ('a'): '1.5' is not a number with a decimal ','" in said
 
 
 def test_text_alone_has_names_in_its_first_line_unless_that_is_like_a_row(fit, run):
@@ -443,7 +443,10 @@ def test_options_of_tables_are_refused_where_there_is_none(fit, run):
 
 
 JSON_LINES = [
-    ('{"a": 1, "label": 0}\n{"a": [1], "label": 1}\n', "t.jsonl, line 2, column 'a': a list is no"),
+    (
+        '{"a": 1, "label": 0}\n{"a": [1], "label": 1}\n',
+        "t.jsonl, line 2, column 'a': a list is not",
+    ),
     ('{"a": 1, "label": 0}\n{"a": 1, \n', "t.jsonl, line 2: not an object of JSON"),
     ('{"a": 1, "label": 0}\n[1]\n', "t.jsonl, line 2: JSON, but not an object with names"),
     ("\n", "t.jsonl: the file is empty"),

@@ -260,14 +260,14 @@ WRONG_LINES = {
     b"1 -1:3": "the index of '-1:3' is not between 0 and",
     b"1 4294967296:1": "the index of '4294967296:1' is not between 0 and",
     b"1 99999999999999999999:1": "the index of '99999999999999999999:1' is not between 0 and",
-    b"a 1:2": "the label 'a' is no number",
-    b"1 a:2": "the index of 'a:2' is no whole number",
-    b"1 1:b # 2:c": "the value of '1:b' is no number",
+    b"a 1:2": "the label 'a' is not a number",
+    b"1 a:2": "the index of 'a:2' is not a whole number",
+    b"1 1:b # 2:c": "the value of '1:b' is not a number",
     b"1 qid 1:1": "qid has no number",
     b"1 1": "'1' is not index:value",
-    b"1,2,3": "the label '1,2,3' is no number",
-    b"\x00\xff\x80": r"the label '\x00\xff\x80' is no number",
-    b"x" * 100: f"the label '{'x' * 40}...' is no number",
+    b"1,2,3": "the label '1,2,3' is not a number",
+    b"\x00\xff\x80": r"the label '\x00\xff\x80' is not a number",
+    b"x" * 100: f"the label '{'x' * 40}...' is not a number",
 }
 
 
@@ -326,7 +326,7 @@ def test_a_last_line_without_an_end(tmp_path, content, suffix):
 def test_lines_in_any_order_are_told_by_number(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_bytes(b"1 2:1 1:1\n\n1 1:1 0:1\n1 4:1 3:x\n")
-    with pytest.raises(ValueError, match=r"line 4: .* the value of '3:x' is no number"):
+    with pytest.raises(ValueError, match=r"line 4: .* the value of '3:x' is not a number"):
         readers.read_libsvm(path)
     with pytest.raises(ValueError, match=r"line 3: index 0"):
         readers.read_libsvm(path, zero_based=False)

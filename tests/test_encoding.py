@@ -190,9 +190,9 @@ REFUSED = {
     "typed": (pd.to_datetime(DAYS), "has dates or times"),
     "objects": ([datetime.date(2020, 1, 1)] * 60, "has dates or times"),
     "ids": ([f"u{k:04d}" for k in range(60)], "60 different texts in 60 rows"),
-    "slip": ([*map(str, np.linspace(0, 1, 59)), "x"], "'x' is no number .* as 98.3% of"),
+    "slip": ([*map(str, np.linspace(0, 1, 59)), "x"], "'x' is not a number .* as 98.3% of"),
     "commas": (["1.234,5", "2,5"] * 30, "'1.234,5' has a comma"),
-    "units": ([f"{k}kg" for k in range(30)] * 2, "'0kg' is no number .* but one with a unit"),
+    "units": ([f"{k}kg" for k in range(30)] * 2, "'0kg' is not a number .* but one with a unit"),
     "infinite": ([1.0, np.inf] * 30, "the value is inf"),
     "lists": ([[1], [2]] * 30, "a value of the type list"),
     "complex": ([1j] * 60, "complex|values of complex128"),
@@ -212,7 +212,7 @@ def test_what_is_refused_by_name(name):
 def test_parameters_refuse_text_and_missing_values_and_take_more_categories():
     many = pd.DataFrame({"b": [f"t{k % 1001}" for k in range(4_000)]})
     assert TableEncoder(categories=1_001).fit(many).n_features_out_ == 1_001
-    with pytest.raises(NotEncoded, match=r"row 1, column 2 .'city'.: 'Oslo' is no number"):
+    with pytest.raises(NotEncoded, match=r"row 1, column 2 .'city'.: 'Oslo' is not a number"):
         TableEncoder(categories="error").fit(people().iloc[1:].assign(city="Oslo"))
     with pytest.raises(NotEncoded, match=r"row 7, column 1 .'age'.: the value is missing"):
         TableEncoder(missing="error").fit(people().iloc[1:])
@@ -223,7 +223,7 @@ def test_parameters_refuse_text_and_missing_values_and_take_more_categories():
 
 def test_text_where_the_fit_had_numbers_is_refused():
     encoder = TableEncoder().fit(people())
-    with pytest.raises(NotEncoded, match=r"row 2, column 1 .'age'.: 'old' is no number"):
+    with pytest.raises(NotEncoded, match=r"row 2, column 1 .'age'.: 'old' is not a number"):
         encoder.transform(people(3).assign(age=["1", "old", "2"]))
 
 

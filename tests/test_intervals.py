@@ -56,7 +56,7 @@ def test_workers_exchange_every_so_many_rows(kind, plane, every, rounds):
 def test_an_interval_is_of_whole_batches(kind, plane):
     assert (rounds_of(kind, plane, 60, rule=SGD(batch=20)) == EPOCHS * 4).all()
     for every in (10, 50):
-        message = f"every={every} rows is no multiple of the .* rows of a block"
+        message = f"every={every} rows is not a multiple of the .* rows of a block"
         with pytest.raises(ValueError, match=message):
             rounds_of(kind, plane, every, rule=SGD(batch=20))
 
@@ -64,14 +64,14 @@ def test_an_interval_is_of_whole_batches(kind, plane):
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_an_interval_is_of_whole_blocks(kind):
     assert (rounds_of(kind, "replicas", 60, block=20) == EPOCHS * 4).all()
-    with pytest.raises(ValueError, match="no multiple of the 50 rows of a block"):
+    with pytest.raises(ValueError, match="not a multiple of the 50 rows of a block"):
         rounds_of(kind, "replicas", 60, block=50)
 
 
 @pytest.mark.parametrize("kind", ["gradient", "network", "topics"])
 def test_steps_are_no_longer_for_a_longer_interval(kind):
     with pytest.raises(
-        ValueError, match=r"every=100 rows is no multiple of the 64 rows .* every=128"
+        ValueError, match=r"every=100 rows is not a multiple of the 64 rows .* every=128"
     ):
         rounds_of(kind, "mirrors", 100)
 

@@ -139,9 +139,13 @@ def test_auto_goes_by_the_problem_and_the_start(problem):
 @pytest.mark.parametrize(
     ("settings", "error", "sentence"),
     [
-        ({"stop": 0}, ValueError, r"stop=0 is no number of epochs.*Stop\(epochs=100, tol=1e-3\)"),
-        ({"stop": 1e-3}, ValueError, r"For a tolerance write Stop\("),
-        ({"stop": np.nan}, ValueError, "no number of epochs"),
+        (
+            {"stop": 0},
+            ValueError,
+            r"stop=0 is not a number of epochs.*Stop\(epochs=100, tol=1e-3\)",
+        ),
+        ({"stop": 1e-3}, ValueError, r"for a tolerance, Stop\("),
+        ({"stop": np.nan}, ValueError, "not a number of epochs"),
         ({"stop": True}, TypeError, r"a number of epochs, or a Stop.*got True\."),
         ({"stop": "3"}, TypeError, "got '3'"),
         ({"rule": "saag"}, ValueError, r"'sgd', 'sdca', 'saga' or 'adam'.*Did you mean 'saga'\?"),
@@ -153,7 +157,11 @@ def test_auto_goes_by_the_problem_and_the_start(problem):
             TypeError,
             r"Shared\(\), Grid\(\), Master\(\), Replicas\(\), Mirrors\(\); got 3",
         ),
-        ({"barrier": "bps"}, ValueError, "'bps' is no barrier.*Did you mean 'bsp'.*ssp:STALENESS"),
+        (
+            {"barrier": "bps"},
+            ValueError,
+            "'bps' is not a barrier.*Did you mean 'bsp'.*ssp:STALENESS",
+        ),
         ({"barrier": SSP}, TypeError, r"class SSP.*pass SSP\(staleness=...\)"),
         ({"barrier": 3}, TypeError, "barrier must be one of"),
         ({"runtime": "thread"}, ValueError, "a Simulator; got 'thread'.*Did you mean 'threads'"),

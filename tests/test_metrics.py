@@ -181,7 +181,7 @@ def test_a_model_is_measured_by_what_it_recommends():
     assert found["ndcg"] == metrics.ndcg_at_k(told, list(pairs.values()), 5)
     with pytest.raises(ValueError, match="knows no pair"):
         ranking_metrics_at_k(model, [-1, 3], [0, -5])
-    with pytest.raises(ValueError, match="2 users and 1 items are no pairs"):
+    with pytest.raises(ValueError, match="2 users and 1 items are not pairs"):
         ranking_metrics_at_k(model, [1, 3], [0])
 
 

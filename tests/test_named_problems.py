@@ -37,11 +37,11 @@ def speedup(capsys, path, *arguments):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("network:4-", "'' is no number of units"),
-        ("network:", "'' is no number of units"),
-        ("network:4-x-3", "'x' is no number of units"),
-        ("network:4-0-3", "'0' is no number of units"),
-        ("network:4-²-3", "'²' is no number of units"),
+        ("network:4-", "'' is not a number of units"),
+        ("network:", "'' is not a number of units"),
+        ("network:4-x-3", "'x' is not a number of units"),
+        ("network:4-0-3", "'0' is not a number of units"),
+        ("network:4-²-3", "'²' is not a number of units"),
         ("network:4-3", "at least one hidden layer"),
         ("network:4-3-2", "end the name with -1"),
         ("lenett", "Did you mean 'lenet'?"),

@@ -108,7 +108,7 @@ def test_who_does_not_fit_is_told():
     [
         (["--problem", "factorisation", "--data", "r.csv"], "needs synthetic ratings"),
         (["--problem", "topics", "--loss", "hinge"], "--loss is for --problem linear"),
-        (["--problem", "network:4-"], "no number of units"),
+        (["--problem", "network:4-"], "not a number of units"),
     ],
 )
 def test_a_wrong_race_is_refused(capsys, given, words):

@@ -25,7 +25,7 @@ SVM = b"".join(b"%d 1:%d.5 2:%d\n" % (i % 2, i % 2, i % 3) for i in range(24))
 CSV = b"age,income,label\n" + b"".join(b"%d,%d.5,%d\n" % (i % 2, i % 3, i % 2) for i in range(24))
 FIT = ["--model", "m.npz", "--epochs", "2", "--n-jobs", "1"]
 LABELLED = ["--label-column", "label"]
-# what is no number is else filled in, or made a category
+# what is not a number is else filled in, or made a category
 MISSING, TEXT = ["--missing", "error"], ["--categories", "error"]
 
 
@@ -136,14 +136,14 @@ FITS = [
         csv("a,label", "1,no", "1,\0no"),
         [],
         1,
-        "zero.csv, line 3: a zero byte, of which",
+        "zero.csv, line 3: a zero byte, which",
     ),
     (
         "latin.csv",
         b"a,label\n1,\xe9\n2,\xe8\n",
         [],
         1,
-        "latin.csv, line 2: the byte 0xe9 is no UTF-8",
+        "latin.csv, line 2: the byte 0xe9 is not UTF-8",
     ),
     (
         "nothing.csv",
@@ -207,8 +207,20 @@ FITS = [
         1,
         "line 2, column 1 ('a'): '1,500.5' has a com",
     ),
-    ("hex.csv", csv("a,label", "0x10,0"), TEXT, 1, "'0x10' is no number such as 0.5, -3 or 1e-4"),
-    ("under.csv", csv("a,label", "1_0,0"), TEXT, 1, "'1_0' is no number such as 0.5, -3 or 1e-4"),
+    (
+        "hex.csv",
+        csv("a,label", "0x10,0"),
+        TEXT,
+        1,
+        "'0x10' is not a number such as 0.5, -3 or 1e-4",
+    ),
+    (
+        "under.csv",
+        csv("a,label", "1_0,0"),
+        TEXT,
+        1,
+        "'1_0' is not a number such as 0.5, -3 or 1e-4",
+    ),
     ("case.csv", csv("a,Label", "1,0"), LABELLED, 1, "there are a, Label. Did you mean 'Label'?"),
     (
         "slip.csv",
@@ -218,8 +230,8 @@ FITS = [
         "slip.csv: the first line was taken f",
     ),
     # what is another kind than it was taken for
-    ("words", csv("a b label", "1 2 0"), [], 1, "is no number; if it is CSV, use --format csv"),
-    ("text.svm", CSV, [], 1, "is no number; if it is CSV, use --format csv"),
+    ("words", csv("a b label", "1 2 0"), [], 1, "is not a number; if it is CSV, use --format csv"),
+    ("text.svm", CSV, [], 1, "is not a number; if it is CSV, use --format csv"),
     (
         "text.csv",
         SVM,
@@ -449,7 +461,10 @@ def test_rows_and_labels_come_through_pipes_with_names(capsys):
         ("0\n1\n", "y.txt: labels of shape (2,) for 24 rows"),
         ("0\n\n1\n", "y.txt, line 2: there is no label"),
         ("", "y.txt: the file is empty"),
-        ("0\nyes\n" * 12, "y.txt, line 2: the label 'yes' is no number, as those before are"),
+        (
+            "0\nyes\n" * 12,
+            "y.txt, line 2: the label 'yes' is not a number, as the labels before it are",
+        ),
         ("label\n" + "0\n1\n" * 12, "is its first line, 'label', a name?"),
         ("0,1\n" * 24, "y.txt, line 1: 2 numbers, and one label was expected"),
     ],

@@ -318,9 +318,9 @@ BAD = {
     "bits must be at most 62; got 63": lambda: Overlay(9, bits=63),
     "bits must be a whole number, at least 1": lambda: Overlay(9, bits=0),
     "seed must be a whole number": lambda: Overlay(9, seed=-1),
-    "worker 5 is no member": lambda: small().draw(1, me=5),
-    "worker -1 is no member": lambda: small().hops(-1, [0]),
-    r"worker 0\.5 is no member": lambda: small().sample(0.5, 1),
+    "worker 5 is not a member": lambda: small().draw(1, me=5),
+    "worker -1 is not a member": lambda: small().hops(-1, [0]),
+    r"worker 0\.5 is not a member": lambda: small().sample(0.5, 1),
     "n_draws must be a whole number": lambda: small().draw(-1, me=0),
     "method must be one of uniform, point; got 'ring'": lambda: small().draw(
         1, me=0, method="ring"
@@ -334,7 +334,7 @@ BAD = {
     "prefix_bits must be a whole number": lambda: small().estimate_size(-1),
     "Give prefix or me, not both": lambda: small().estimate_size(2, 1, me=0),
     r"the worker must be one number; got \[0, 1\]": lambda: small().draw(1, me=[0, 1]),
-    "worker 7 is no member": lambda: small().leave(7),
+    "worker 7 is not a member": lambda: small().leave(7),
     "worker 2 is a member already": lambda: small().join(2),
     "identifier 9 is taken": lambda: small().join(identifier=9),
     "from 0 to 2\\^4": lambda: small().join(identifier=16),
@@ -342,8 +342,8 @@ BAD = {
     "17 workers need": lambda: Overlay(16, bits=4).join(),
     "n_workers must be a whole number, at least 1": lambda: Membership(0),
     "worker 3 is a member already": lambda: Membership(4).join(3),
-    "worker 4 is no member": lambda: Membership(4).leave(4),
-    "worker 6 is no member": lambda: Membership(4).sample(6, 1),
+    "worker 4 is not a member": lambda: Membership(4).leave(4),
+    "worker 6 is not a member": lambda: Membership(4).sample(6, 1),
     "from 3 others": lambda: Membership(4).sample(0, 4),
     "worker 0 is the only one": lambda: Membership(1).leave(0),
 }

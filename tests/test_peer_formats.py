@@ -310,8 +310,8 @@ def test_a_matrix_that_is_read_in_many_blocks(tmp_path, seams):
 REAL = "coordinate real general"
 HUGE = 10**15
 WRONG_MARKETS = [
-    (("coordinate complex general", "1 1 1", "1 1 1 0"), "m.mtx: a matrix of complex numbers"),
-    (("array complex hermitian", "1 1", "1 0"), "m.mtx: a matrix of complex numbers"),
+    (("coordinate complex general", "1 1 1", "1 1 1 0"), "m.mtx: the matrix is complex"),
+    (("array complex hermitian", "1 1", "1 0"), "m.mtx: the matrix is complex"),
     (("coordinate real", "1 1 1", "1 1 1"), "m.mtx: not MatrixMarket, whose first line is"),
     (("list real general", "1 1 1", "1 1 1"), "m.mtx: a matrix of MatrixMarket that is not read"),
     (("array pattern general", "1 1", "1"), "m.mtx: a matrix of MatrixMarket that is not read"),
@@ -419,11 +419,11 @@ def test_a_bag_of_words_that_is_malformed(tmp_path, text, why):
     [
         ("2 0:2 1:1\n3 0:1\n", "c.ldac, line 2: not LDA-C: the line begins with 3, and has 1 pair"),
         ("\n1 0:2\n1.5 0:1\n", "c.ldac, line 3: not LDA-C: the line begins with 1.5, and has 1 p"),
-        ("x 0:2\n", "c.ldac, line 1: not LDA-C: the count 'x' is no number"),
+        ("x 0:2\n", "c.ldac, line 1: not LDA-C: the count 'x' is not a number"),
         ("1 -1:2\n", "c.ldac, line 1: not LDA-C: the index of '-1:2' is not between 0"),
         ("1 99999999999:2\n", "c.ldac, line 1: not LDA-C: the index of '99999999999:2' is not"),
         ("2 1:2 1:3\n", "c.ldac, line 1: not LDA-C: index 1 occurs twice"),
-        ("1 1:x\n", "c.ldac, line 1: not LDA-C: the value of '1:x' is no number"),
+        ("1 1:x\n", "c.ldac, line 1: not LDA-C: the value of '1:x' is not a number"),
         ("1 1:2\0\n", "c.ldac, line 1: not LDA-C"),
         ("2 1:2 3", "c.ldac, line 1: not LDA-C: '3' is not index:value; the line has no end"),
         ("", "c.ldac: the file is empty"),
@@ -516,11 +516,14 @@ WRONG_ARFFS = [
     (HEAD, "t.arff: the file has no rows"),
     (HEAD + "1,x\n1\n", "t.arff, line 6: 1 cell, separated by commas, for 2 attri"),
     (HEAD + "1,x,{2}\n", "t.arff, line 5: a row with its weight in braces"),
-    (HEAD + "1,x\nz,x\n", r"t.arff, line 6, column 1 \('a'\): 'z' is no number"),
+    (HEAD + "1,x\nz,x\n", r"t.arff, line 6, column 1 \('a'\): 'z' is not a number"),
     (HEAD + "1,x\n1,z\n", r"t.arff, line 6, column 2 \('c'\): 'z' is none of its values"),
-    (HEAD + "1,x\n,x\n", r"t.arff, line 6, column 1 \('a'\): '' is no number; \? says that a val"),
+    (
+        HEAD + "1,x\n,x\n",
+        r"t.arff, line 6, column 1 \('a'\): '' is not a number; \? says that a val",
+    ),
     (HEAD + "1,'x\n", "t.arff, line 5: a quote is not closed"),
-    (HEAD + "1_0,x\n", r"t.arff, line 5, column 1 \('a'\): '1_0' is no number"),
+    (HEAD + "1_0,x\n", r"t.arff, line 5, column 1 \('a'\): '1_0' is not a number"),
     (HEAD + "1,x\0\n", "t.arff, line 5: a zero byte"),
     (HEAD + "1,x\n{0 1}\n", "t.arff, line 6: a sparse row, and the first one is not"),
     (HEAD + "{0 1}\n1,x\n", "t.arff, line 6: not a sparse row"),
@@ -535,7 +538,7 @@ WRONG_ARFFS = [
     (HEAD + "{0 1}\n{0 1,0 2}\n", "t.arff, line 6: index 0 occurs twice"),
     (HEAD + "{0 1}\n{0}\n", "t.arff, line 6: '0' is not INDEX VALUE"),
     (HEAD + "{0 1}\n{1 z}\n", r"t.arff, line 6, column 2 \('c'\): 'z' is none of its values"),
-    (HEAD + "{0 1}\n{0 z}\n", r"t.arff, line 6, column 1 \('a'\): 'z' is no number"),
+    (HEAD + "{0 1}\n{0 z}\n", r"t.arff, line 6, column 1 \('a'\): 'z' is not a number"),
     (HEAD + "{0 1}\n{1 ?}\n", r"t.arff, line 6, column 2 \('c'\): the label is missing"),
     (HEAD + "{0 1}\n{1 'y}\n", "t.arff, line 6: a quote is not closed"),
     (

@@ -152,7 +152,7 @@ def test_figures_4_and_5_are_the_theory():
         ({"n_workers": 100}, "n_workers must be a whole number, at least 101"),
         ({"seeds": 0}, "seeds must be"),
         ({"seconds": -1.0}, "seconds must be"),
-        ({"laws": ["weibull:1"]}, "no law of block times"),
+        ({"laws": ["weibull:1"]}, "not a law of block times"),
         ({"laws": ["constant:0"]}, "would never end"),
     ],
 )

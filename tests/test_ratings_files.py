@@ -53,9 +53,9 @@ def test_what_is_between_cells_and_a_header_can_be_said(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b"u1,i1,3\nu\xe92,i2,4\n", "line 2: the byte 0xe9 is no UTF-8"),
-        (b"u\xe91,i1,3\nu2,i2,4\n", "line 1: the byte 0xe9 is no UTF-8"),
-        (b"u1::i1::3\nu2::i\xe92::4\n", "line 2: the byte 0xe9 is no UTF-8"),
+        (b"u1,i1,3\nu\xe92,i2,4\n", "line 2: the byte 0xe9 is not UTF-8"),
+        (b"u\xe91,i1,3\nu2,i2,4\n", "line 1: the byte 0xe9 is not UTF-8"),
+        (b"u1::i1::3\nu2::i\xe92::4\n", "line 2: the byte 0xe9 is not UTF-8"),
         (b"u1,i1,3\nu\r2,i2,4\n", "line 2: a carriage return in the middle of a line"),
     ],
 )
@@ -121,8 +121,8 @@ def test_whole_numbers_of_64_bits_are_ids_of_their_own(tmp_path, kind):
 @pytest.mark.parametrize(
     ("row", "names", "said"),
     [
-        ((None, "7", 1.0), ("user", "item", "rating"), "2: the user is '', which is no id"),
-        (("u", None, 1.0), ("user", "item", "rating"), "2: the item is '', which is no id"),
+        ((None, "7", 1.0), ("user", "item", "rating"), "2: the user is '', which is not an id"),
+        (("u", None, 1.0), ("user", "item", "rating"), "2: the item is '', which is not an id"),
         (("u", "7", None), ("user", "item", "rating"), "2: the rating"),
         (("u", "7", 1.0), ("rate", "user", "item"), "column 2 is 'user', and the columns must be"),
     ],
@@ -222,7 +222,7 @@ def test_ratings_with_two_colons_are_no_rows_and_it_is_said_what_reads_them(tmp_
     with pytest.raises(ValueError, match="two colons between cells, and no rows: hogshare"):
         datasets.load(path)
     path.write_text("a::b,1\nc::d,2\n")
-    with pytest.raises(ValueError, match="'a::b' is no number"):  # a table with a column of text
+    with pytest.raises(ValueError, match="'a::b' is not a number"):  # a table with a column of text
         datasets.load(path)
 
 

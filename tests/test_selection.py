@@ -151,7 +151,7 @@ def test_what_has_passed_is_remembered(tree, capsys, monkeypatch):
     assert said(capsys, monkeypatch) == ("product", 0)
     assert said(capsys, monkeypatch, "kernels") == ("", 0)
     changes.STORED.write_text("{")
-    assert said(capsys, monkeypatch) == ("any", 0), "a file that is no list says nothing"
+    assert said(capsys, monkeypatch) == ("any", 0), "a file that is not a list says nothing"
 
 
 def test_models_are_verified_again_where_they_or_what_verifies_them_have_changed(

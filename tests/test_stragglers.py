@@ -146,7 +146,7 @@ def test_laws_are_read_from_words(text, law):
 
 @pytest.mark.parametrize("text", ["", "cds", "cds:x", "pcs:3", "none:1", "lognormal:-1", "late"])
 def test_words_that_are_no_law(text):
-    with pytest.raises(ValueError, match="is no law of stragglers"):
+    with pytest.raises(ValueError, match="is not a law of stragglers"):
         parse(text)
 
 
@@ -273,7 +273,7 @@ def test_a_law_that_is_wrong_ends_the_run_with_a_sentence(cancer, runtime, answe
     n_workers = 1 if runtime == "caller" else 2
     with pytest.raises(RuntimeError, match=r"stragglers Wrong, .* worker \d, raised") as caught:
         run(cancer, Wrong(answer=answer), runtime, n_workers)
-    told = "ZeroDivisionError" if answer == "raise" else "no number of seconds"
+    told = "ZeroDivisionError" if answer == "raise" else "not a number of seconds"
     assert told in str(caught.value)
 
 

@@ -346,7 +346,7 @@ def test_a_barrier_that_raises_or_says_nothing():
             points.barrier(lambda stat: 1 / 0).reduce(add)
         with pytest.raises(BarrierError, match="returned None"):
             points.barrier(lambda stat, me: None).reduce(add)
-        with pytest.raises(ValueError, match="is no barrier"):
+        with pytest.raises(ValueError, match="is not a barrier"):
             points.barrier("bps")
 
 
@@ -783,7 +783,7 @@ def test_bad_use_is_told_in_a_sentence():
             (lambda: ac.parallelize(X, partitions=1), ValueError, "too few for 2 workers"),
             (lambda: ac.parallelize(X[:3], partitions=4), ValueError, "too few for 4 partitions"),
             (lambda: ac.parallelize("rows"), ValueError, "array or a sparse matrix"),
-            (lambda: ac.parallelize(loaders=[1, 2]), TypeError, "loader 0 is no function"),
+            (lambda: ac.parallelize(loaders=[1, 2]), TypeError, "loader 0 is not a function"),
             (lambda: ac.broadcast(object()), TypeError, "array of numbers"),
         ]:
             with pytest.raises(kind, match=told):

@@ -330,7 +330,7 @@ def test_weights_of_what_is_left_sum_to_one():
     np.testing.assert_allclose(topology.mended([0.25, 0.25]), [0.5, 0.5])
 
 
-# -- what is no graph
+# -- what is not a graph
 
 
 class Drawn:

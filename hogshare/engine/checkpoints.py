@@ -290,7 +290,7 @@ class Checkpoint:
         path = Path(self.path)
         files.check(path)
         if path.exists() and not path.is_file():
-            raise OSError(f"{path}: a checkpoint is read again, and this is no file.")
+            raise OSError(f"{path}: a checkpoint is read again, and this is not a file.")
         if path.exists():
             try:
                 load(path)

@@ -30,7 +30,7 @@ def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shap
     try:
         for name, (shape, kind) in dict(asked).items():
             if not (isinstance(name, str) and name.isidentifier()):
-                raise TypeError(f"{name!r} is no name")
+                raise TypeError(f"{name!r} is not a name")
             dtype = np.dtype(vector if kind == VECTOR else kind)
             if dtype.kind not in "biuf":
                 raise TypeError(f"{name!r} is of {dtype}, which is no kind of number")

@@ -295,7 +295,7 @@ class Recommending:
         """Return the best items for a new user with ratings of some items."""
         if not isinstance(ratings, Mapping):
             of_pairs = self.solver_ == ALTERNATING or self.negatives_
-            if not of_pairs or is_one(ratings):  # a string is no list of items, though iterable
+            if not of_pairs or is_one(ratings):  # a string is not a list of items, though iterable
                 also = ", or a list of items" if of_pairs else ""
                 raise TypeError(f"ratings must be a dict of item to rating{also}; got {ratings!r}.")
             items = list(ratings)

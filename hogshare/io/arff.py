@@ -186,11 +186,11 @@ def texts(lines: Lines) -> Iterator[tuple[int, str]]:
             text = line.decode().strip()
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{lines.name}, line {number}: the byte {line[error.start]:#x} is no UTF-8; iconv "
+                f"{lines.name}, line {number}: the byte {line[error.start]:#x} is not UTF-8; iconv "
                 "-f LATIN1 -t UTF-8 FILE makes it of a text in Latin-1"
             ) from None
         if "\0" in text:
-            raise ValueError(f"{lines.name}, line {number}: a zero byte, of which text has none")
+            raise ValueError(f"{lines.name}, line {number}: a zero byte, which text cannot contain")
         if text and not text.startswith("%"):
             yield number, text
 

@@ -196,7 +196,7 @@ class LabelParts:
             return
         if isinstance(cells, list) and not all(map(is_number, cells)):
             row = next(k for k, cell in enumerate(cells) if not is_number(cell))
-            what = f"the label {cells[row]!r} is no number, as those before are"
+            what = f"the label {cells[row]!r} is not a number, as the labels before it are"
             raise self.refused(part, row, what)
         numbers = np.array(cells, dtype=np.float64)
         if not np.isfinite(numbers).all():
@@ -275,6 +275,6 @@ def _numbers(cells: Cells, part: Part, called: str, column: str | int) -> np.nda
     if numbers is None:
         row = next(k for k, cell in enumerate(cells) if as_numbers([cell]) is None)
         raise NotEncoded(
-            f"{part.place(row)}, {called}: {cells[row]!r} is no number", column, "text"
+            f"{part.place(row)}, {called}: {cells[row]!r} is not a number", column, "text"
         )
     return numbers

@@ -66,7 +66,7 @@ def whole(blocks: Iterator[Lines], marks: str) -> Iterator[Lines]:
     begun = False
     for lines in blocks:
         if (place := lines.text.find(b"\0")) >= 0:
-            raise ValueError(f"{lines.place(place)}: a zero byte, of which text has none")
+            raise ValueError(f"{lines.place(place)}: a zero byte, which text cannot contain")
         if pending is not None:
             lines = pending.followed_by(lines)
         done = _end_of_records(lines.text, marks)
@@ -136,7 +136,7 @@ def split(record: bytes, mark: str) -> list[str]:
         text = record.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"the byte {record[error.start]:#x} is no UTF-8; iconv -f LATIN1 -t UTF-8 FILE makes "
+            f"the byte {record[error.start]:#x} is not UTF-8; iconv -f LATIN1 -t UTF-8 FILE makes "
             "it of a text in Latin-1"
         ) from None
     if mark == BLANKS:

@@ -148,7 +148,7 @@ class CsvTable:
                 raise self._not_encoded(
                     column,
                     "column",
-                    f"{place}: {_shown(cell)} is no number with a decimal {mark!r}",
+                    f"{place}: {_shown(cell)} is not a number with a decimal {mark!r}",
                 )
         return found
 
@@ -277,10 +277,10 @@ class CsvTable:
                 "thousands"
             )
         elif cell[:1] in _NUMERIC:
-            what = f"{_shown(cell)} is no number such as 0.5, -3 or 1e-4"
+            what = f"{_shown(cell)} is not a number such as 0.5, -3 or 1e-4"
         else:
             what = (
-                f"{_shown(cell)} is no number; make numbers of words before (such as a column "
+                f"{_shown(cell)} is not a number; make numbers of words before (such as a column "
                 "of 0 and 1 for each word), or leave the column out"
             )
         raise self._not_encoded(column, why, f"{where}: {what}")
@@ -295,7 +295,9 @@ class CsvTable:
         if cell.lower() in MISSING:
             raise self._not_encoded(column, "", f"{where}: the label is missing")
         if self._kinds[column] == "f" and not is_number(cell):
-            raise ValueError(f"{where}: the label {_shown(cell)} is no number, as those before are")
+            raise ValueError(
+                f"{where}: the label {_shown(cell)} is not a number, as the labels before it are"
+            )
         return cell
 
     def _named(self, cells: list[str], number: int) -> tuple[str, ...]:

@@ -256,7 +256,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if values is None:
             row = next(i for i, cell in enumerate(cells) if table_parts.as_numbers([cell]) is None)
             raise NotEncoded(
-                f"{part.place(row)}, {called}: {cells[row]!r} is no number, and the model was "
+                f"{part.place(row)}, {called}: {cells[row]!r} is not a number, and the model was "
                 "fitted to numbers",
                 column,
             )
@@ -371,7 +371,7 @@ class Learner:
             profile.add(cells, part.place)
             if profile.is_text and self.encoder.categories == "error":
                 raise NotEncoded(
-                    f"{profile.first_text}, {profile.called}: {profile.text!r} is no number "
+                    f"{profile.first_text}, {profile.called}: {profile.text!r} is not a number "
                     "such as 0.5, -3 or 1e-4",
                     profile.column,
                     "text",

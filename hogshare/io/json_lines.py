@@ -76,7 +76,8 @@ class JsonTable:
             else:
                 kind = "a list" if isinstance(value, list) else "an object"
                 raise NotEncoded(
-                    f"{self.name}, line {number}, column {name!r}: {kind} is no value of a row",
+                    f"{self.name}, line {number}, column {name!r}: {kind} is not a cell's value; "
+                    "write a number or a string",
                     name,
                 )
         return cells

@@ -361,7 +361,7 @@ def fault(line: bytes) -> str | None:
             "remove the weights, and in Python pass them to fit as sample_weight"
         )
     if not _is(float, words[0]):
-        return f"the label {_shown(words[0])} is no number"
+        return f"the label {_shown(words[0])} is not a number"
     if _has_qid(words) and b":" not in words.pop(1):
         return "qid has no number"
     seen = set()
@@ -370,13 +370,13 @@ def fault(line: bytes) -> str | None:
         if not colon:
             return f"{_shown(feature)} is not index:value"
         if not _is(int, index):
-            return f"the index of {_shown(feature)} is no whole number"
+            return f"the index of {_shown(feature)} is not a whole number"
         if not 0 <= int(index) <= LARGEST_INDEX:
             return f"the index of {_shown(feature)} is not between 0 and {LARGEST_INDEX}"
         if int(index) in seen:
             return f"index {int(index)} occurs twice"
         if not _is(float, value):
-            return f"the value of {_shown(feature)} is no number"
+            return f"the value of {_shown(feature)} is not a number"
         seen.add(int(index))
     return None
 

@@ -80,7 +80,7 @@ def _banner(name: str, line: bytes) -> Banner:
         )
     form, field, symmetry = words[2:]
     if field == "complex":
-        raise ValueError(f"{name}: a matrix of complex numbers, and those of rows are real")
+        raise ValueError(f"{name}: the matrix is complex, but rows must be real")
     is_known = form in ("coordinate", "array") and field in FIELDS and symmetry in SYMMETRIES
     if not is_known or (form, field) == ("array", "pattern"):
         raise ValueError(

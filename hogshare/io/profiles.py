@@ -207,8 +207,8 @@ class Profile:
 
     def _slip(self, why: str) -> NotEncoded:
         return NotEncoded(
-            f"{self.first_text}, {self.called}: {_shown(self.text)} is no number such as 0.5, -3 "
-            f"or 1e-4, {why}; correct the column",
+            f"{self.first_text}, {self.called}: {_shown(self.text)} is not a number such as 0.5, "
+            f"-3 or 1e-4, {why}; correct the column",
             self.column,
         )
 

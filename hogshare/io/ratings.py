@@ -229,7 +229,7 @@ def _check_ids(place: str, cells: Sequence[str]) -> None:
     for name, word in zip(("user", "item"), cells, strict=False):
         if word.strip() in MISSING:
             raise ValueError(
-                f"{place}: the {name} is {word!r}, which is no id: give it one, or leave the "
+                f"{place}: the {name} is {word!r}, which is not an id: give it one, or leave the "
                 "line out"
             )
 
@@ -299,7 +299,7 @@ def _number(text: str, place: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"{place}: the rating {text!r} is no number") from None
+        raise ValueError(f"{place}: the rating {text!r} is not a number") from None
     if not math.isfinite(value):
         raise ValueError(f"{place}: the rating is {text}")
     return value

@@ -330,8 +330,8 @@ def read_labels(path: str | Path) -> np.ndarray:
             for number, word in enumerate(part, lines.number):
                 if not is_number(word):
                     raise ValueError(
-                        f"{source.name}, line {number}: the label {word!r} is no number, as those "
-                        "before are"
+                        f"{source.name}, line {number}: the label {word!r} is not a number, "
+                        "as the labels before it are"
                     )
             numbers.add(np.array(part, dtype=str).astype(np.float64))
         if not words and not len(numbers):
@@ -345,7 +345,7 @@ def _one_a_line(lines: Lines) -> list[str]:
         part = [line.strip() for line in lines.text.decode().removesuffix("\n").split("\n")]
     except UnicodeDecodeError as error:
         place = lines.place(error.start)
-        raise ValueError(f"{place}: the byte {lines.text[error.start]:#x} is no UTF-8") from None
+        raise ValueError(f"{place}: the byte {lines.text[error.start]:#x} is not UTF-8") from None
     if "" in part:
         number = lines.number + part.index("")
         raise ValueError(f"{lines.name}, line {number}: there is no label")

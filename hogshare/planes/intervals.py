@@ -13,7 +13,7 @@ def check(every: str | int, block_rows: int, own_rows: int) -> None:
     if isinstance(every, str) or every >= own_rows or every % block_rows == 0:
         return
     raise ValueError(
-        f"every={every} rows is no multiple of the {block_rows} rows of a block, and workers "
+        f"every={every} rows is not a multiple of the {block_rows} rows of a block, and workers "
         f"exchange at a block's end: set every={max(1, round(every / block_rows)) * block_rows}, "
         "or a batch= or block= that divides it."
     )

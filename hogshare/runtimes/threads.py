@@ -2,7 +2,7 @@
 
 The calling thread is worker 0: it need not be woken at the beginning or the end, and already has a
 core. Ctrl-C is delivered between its quanta (`hogshare.system.interrupts`). If there are epochs to
-report, the calling thread is no worker and only waits: an epoch may end in another thread while
+report, the calling thread is not a worker and only waits: an epoch may end in another thread while
 this one is in a quantum, and a long callback would delay the other workers. For an evaluation of
 the model all workers pause, and compute parts of it: if two threads are woken only for this, they
 share one core half of the time.

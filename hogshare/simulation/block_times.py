@@ -281,7 +281,7 @@ def parse(text: str) -> BlockTime:
         made: BlockTime = kind(*(float(part) for part in listed.split(",") if listed))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{text!r} is no law of block times: {sentence(error)} Write constant:SECONDS, "
+            f"{text!r} is not a law of block times: {sentence(error)} Write constant:SECONDS, "
             "exponential:MEAN, lognormal:MEAN,SIGMA, gamma:MEAN,SHAPE or uniform:LOW,HIGH."
         ) from None
     return made

@@ -120,7 +120,7 @@ class Membership:
 
     def _place_of(self, worker: int) -> int:
         if worker not in self._place:
-            raise ValueError(f"worker {worker!r} is no member: it never joined, or has left.")
+            raise ValueError(f"worker {worker!r} is not a member: it never joined, or has left.")
         return self._place[worker]
 
 

@@ -497,7 +497,7 @@ class Overlay:
             known = numbers.min() >= 0 and numbers.max() < len(self._places)
             known = bool(known) and bool((self._places[numbers] >= 0).all())
         if not known:
-            raise ValueError(f"worker {workers!r} is no member: it never joined, or has left.")
+            raise ValueError(f"worker {workers!r} is not a member: it never joined, or has left.")
         return self._places[numbers]
 
     def _place_of(self, worker: int) -> int:

@@ -192,8 +192,8 @@ def stop_of(stop: Any) -> Stop:
         )
     if stop != stop // 1 or stop < 1:
         raise ValueError(
-            f"stop={stop!r} is no number of epochs, which is whole and at least 1. For a tolerance "
-            "write Stop(epochs=100, tol=1e-3)."
+            f"stop={stop!r} is not a number of epochs: pass an integer of at least 1, or, for a "
+            "tolerance, Stop(epochs=100, tol=1e-3)."
         )
     with speaking({"epochs": own("stop")}):
         return Stop(epochs=int(stop))

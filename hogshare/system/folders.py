@@ -116,7 +116,7 @@ def read(path: Path, made: bool = False) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Unsafe("it is no file", str(path))
+            raise Unsafe("it is not a file", str(path))
         if reason := distrust(status, str(path)):
             raise Unsafe(reason, str(path))
         with open(descriptor, "rb", closefd=False) as file:

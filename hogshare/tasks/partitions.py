@@ -183,5 +183,7 @@ def _loaded(loaders: Sequence[Callable[[], Any]], n_workers: int) -> LoadedParts
     _check(len(loaders), n_workers)
     for p, loader in enumerate(loaders):
         if not callable(loader):
-            raise TypeError(f"loader {p} is no function: {loader!r}; pass functions in loaders=.")
+            raise TypeError(
+                f"loader {p} is not a function: {loader!r}; pass functions in loaders=."
+            )
     return LoadedParts(tuple(loaders), np.zeros(len(loaders) + 1, np.int64))

@@ -117,7 +117,7 @@ class Case:
     def check(self, problem, report):
         """The model is better than the start, and no row is missing or counted twice."""
         parts = parts_of(problem, report)
-        assert all(np.isfinite(part).all() for part in parts), "a model that is no number"
+        assert all(np.isfinite(part).all() for part in parts), "a model that is not a number"
         found = problem.objective(*parts)
         assert found < contract.first_objective(problem), f"not below the start: {found}"
         assert report.n_epochs == self.epochs, f"{report.n_epochs} epochs"

@@ -132,8 +132,8 @@ def test_neighbours_are_unrelated():
         (lambda: Measured([]), "at least one entry"),
         (lambda: Measured([0.5, -0.5]), "every entry of seconds"),
         (lambda: parse("weibull:1"), "no law is named 'weibull'"),
-        (lambda: parse("uniform:1"), "is no law of block times"),
-        (lambda: parse("exponential:one"), "is no law of block times"),
+        (lambda: parse("uniform:1"), "is not a law of block times"),
+        (lambda: parse("exponential:one"), "is not a law of block times"),
         (lambda: parse("gamma:1,0"), "shape must be"),
     ],
 )

@@ -144,7 +144,7 @@ def _number(dtype: Any, value: Any) -> Any:
         return np.str_(value)
     kind = np.dtype(str(dtype))
     if kind.kind not in "biuf" or type(value) not in (bool, int, float):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return kind.type(value)
 
 

@@ -150,7 +150,7 @@ def _form(kind: Any) -> IdForm:
         if dtype.kind in "mM":
             array = array.astype(np.int64).view(dtype)
             if np.isnat(array).any():
-                raise ValueError("NaT is no id")
+                raise ValueError("NaT is not an id")
         elif array.dtype != dtype:
             raise ValueError(f"a column of {kind} with numbers of {array.dtype}")
         return list(array)
@@ -310,7 +310,7 @@ def _decimal(stored: bytes) -> Decimal:
     try:
         return Decimal(stored.decode())
     except InvalidOperation as error:  # it is not a ValueError
-        raise ValueError(f"{stored!r} is no number") from error
+        raise ValueError(f"{stored!r} is not a number") from error
 
 
 FORMS: Mapping[str, IdForm] = {

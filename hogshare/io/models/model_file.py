@@ -143,4 +143,4 @@ def check(model: SavedModel) -> None:
         encoders.check(model.encoding, model.n_features)
     t = model.attributes.get("t_", 1.0)
     if not isinstance(t, Real) or not 0.0 <= float(t) < math.inf:
-        raise ValueError(f"t_ is {t!r}, which is no step counter")
+        raise ValueError(f"t_ is {t!r}, which is not a step counter")

@@ -118,7 +118,7 @@ def check_lines(model: SavedModel) -> None:
         try:
             distinct = len(set(names.tolist()))
         except TypeError as error:
-            raise ValueError(f"{ids} contains a value that is no id") from error
+            raise ValueError(f"{ids} contains a value that is not an id") from error
         if distinct < len(names):
             raise ValueError(f"{ids} contains an id twice")
     if len(widths) > 1:
@@ -141,12 +141,12 @@ def check_lines(model: SavedModel) -> None:
     for name, least in LEAST_OF_LINES.items():
         number: Any = has.get(name, 1.0 if name == "_pace" else None)  # newer than some files
         if not _is_float(number) or not least <= float(number) <= LARGEST_SINGLE:
-            raise ValueError(f"{name} is {number!r}, which is no number of a fit")
+            raise ValueError(f"{name} is {number!r}, which is not a number of a fit")
     solver, negatives = has.get("solver_", "sgd"), has.get("negatives_", 0)  # newer, too
     if solver not in ("sgd", "als"):
         raise ValueError(f"solver_ is {solver!r}, which fits no lines")
     if type(negatives) is not int or not 0 <= negatives <= MOST_NEGATIVES:
-        raise ValueError(f"negatives_ is {negatives!r}, which is no number of draws")
+        raise ValueError(f"negatives_ is {negatives!r}, which is not a number of draws")
 
 
 def check_topics(model: SavedModel) -> None:
@@ -195,10 +195,10 @@ def check_layers(model: SavedModel) -> None:
     for name in ("loss_curve_", "validation_scores_"):
         curve = has.get(name)
         if curve is not None and not (type(curve) is list and all(map(_is_float, curve))):
-            raise ValueError(f"{name} is no list of numbers")
+            raise ValueError(f"{name} is not a list of numbers")
     for name in ("loss_", "best_loss_", "best_validation_score_"):
         if not (has.get(name) is None or _is_float(has[name])):
-            raise ValueError(f"{name} is {has[name]!r}, which is no number")
+            raise ValueError(f"{name} is {has[name]!r}, which is not a number")
     if "_best_coefs" in has and _check_layers(has, "_best_coefs", "_best_intercepts") != shapes:
         raise ValueError("_best_coefs are not of the shapes of coefs_")
     if "_optimizer" in has:

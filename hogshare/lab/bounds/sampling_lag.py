@@ -52,7 +52,7 @@ run : SamplingRun
 Raises
 ------
 ValueError
-    If `lags` is no law, `within` is no share, or the lag has no law: no worker is within the
+    If `lags` is not a law, `within` is no share, or the lag has no law: no worker is within the
     staleness (``F(r) = 0``), and no poll of a sample passes.
 """
 

@@ -121,7 +121,7 @@ def of_units(name: str, units: str) -> NamedNetwork:
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part) >= 1):
             raise ValueError(
-                f"{name!r}: {part!r} is no number of units; give those of the inputs, hidden "
+                f"{name!r}: {part!r} is not a number of units; give those of the inputs, hidden "
                 f"layers and outputs, such as {EXAMPLE}"
             )
     numbers = [int(part) for part in parts]
