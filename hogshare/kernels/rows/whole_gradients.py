@@ -258,6 +258,12 @@ def add_gradients(
             total += size * losses.loss_value(loss, epsilon, y, scratch[c])
             scratch[c] = size * losses.loss_derivative(loss, epsilon, y, scratch[c])
             of_intercepts[c] += scratch[c]
+        if n_columns == 1:
+            # like the general loop below; with the slope in a register the compiler vectorises it
+            slope = scratch[0]
+            for k in range(start, end):
+                out[column_of(rows, start, k)] += slope * np.float64(rows.data[k])
+            continue
         for k in range(start, end):
             base = column_of(rows, start, k) * np.uint64(n_columns)
             x = np.float64(rows.data[k])
