@@ -1,7 +1,8 @@
 """Admission of available workers by a barrier: one of `hogshare.barriers`, or any function.
 
-The predicates are the predicates of `hogshare.kernels.schedule.barrier_codes`, on the same table,
-in plain Python. They serve processes without loaded kernels, and tables of some dozen rows.
+The predicates are those of `hogshare.kernels.schedule.barrier_codes`, evaluated on the same table
+in plain Python. So a process needs no compiled kernels for them. Plain Python is fast enough for a
+table of some dozen rows.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from hogshare.shm.table import ProgressTable
 class Gate:
     """A barrier that admits available workers.
 
-    barrier : as in `hogshare.solve`; a function may also take only the table, ``stat -> bool``. It
-        then admits all workers or none, as in the paper
+    barrier : a barrier as in `hogshare.solve`, or a function of the table alone, ``stat -> bool``,
+        which admits all workers or none, as in the paper
     seed : seed for the samples of a sampling barrier
     """
 
@@ -39,13 +40,13 @@ class Gate:
 
     @property
     def is_users(self) -> bool:
-        """Whether it is a user's function, which may depend on more than the table."""
+        """Whether the barrier is a user's function, which may depend on more than the table."""
         return callable(self.barrier)
 
     def passing(self, table: ProgressTable, available: Sequence[int]) -> list[int]:
-        """Return the available workers that may have a task.
+        """Return the available workers that the barrier lets begin a task.
 
-        Raises BarrierError if a user's function raises, or does not return a bool.
+        Raises BarrierError if a user's function raises an exception or does not return a bool.
         """
         if self.is_free:
             return list(available)
@@ -63,7 +64,7 @@ class Gate:
         return [me for me in available if self._near(table, me, numbers)]
 
     def _near(self, table: ProgressTable, me: int, numbers: dict[str, Any]) -> bool:
-        """Return whether enough of the other workers, or of a sample of them, are near `me`."""
+        """Return whether worker `me` is at most `staleness` tasks ahead of enough other workers."""
         others = table.in_run  # a new array at each access: the shared table stays
         others[me] = False
         chosen = np.flatnonzero(others)

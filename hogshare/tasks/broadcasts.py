@@ -1,11 +1,11 @@
 """Broadcast variables: their versions, and the version with which each row was last used.
 
 Writers: only the caller's thread. `broadcast` makes a version. The table of rows changes only when
-a result is accepted, so a task that is lost, dropped or done twice changes nothing. Readers: the
-caller, and tasks that get a version's array from the shelf (the store of the caller's objects).
-Freeing: a version has references from the user's handle, from each task that needs it, and from
-each row that was last used with it. When the last reference is released, the version leaves the
-shelf, and workers are notified to forget it.
+a result is accepted. So a task that is lost or done twice, or whose result is dropped, does not
+change the table. Readers: the caller, and tasks, which get a version's array from the `Shelf` (the
+store of the caller's objects). Freeing: the user's handle, each task that needs the version, and
+each row that was last used with the version have a reference to it. When the last reference is
+released, the version is dropped from the shelf, and workers are notified to drop their copies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Variable:
         self.nbytes = 0
 
     def add(self, array: np.ndarray) -> int:
-        """Make a version with one reference, which belongs to the caller."""
+        """Store an array, without a copy, as a version with one reference, which the caller has."""
         self.newest += 1
         self._shelf.put(self._key(self.newest), array)
         self._counts[self.newest] = 1
@@ -58,7 +58,7 @@ class Variable:
         self._counts[version] += by
 
     def release(self, version: int, by: int = 1) -> None:
-        """Remove references to a version; drop it with the last one."""
+        """Remove references to a version; drop the version when its last reference is removed."""
         left = self._counts[version] - by
         self._counts[version] = left
         if left == 0:
@@ -78,7 +78,7 @@ class Variable:
         return list(self._tables.values())
 
     def used(self, data: int, rows: np.ndarray, version: int) -> None:
-        """Record that rows (without repeats) have been used with a version."""
+        """Record in the table that rows (without repeats) have been used with a version."""
         table = self._tables[data]
         before, counts = np.unique(table[rows], return_counts=True)
         table[rows] = version
@@ -100,7 +100,7 @@ class Broadcast:
     Attributes
     ----------
     version : int
-        Number among the versions of its variable, from 0.
+        Number of this version among the versions of its variable, from 0.
     """
 
     def __init__(self, variable: Variable, array: np.ndarray, context: int) -> None:
@@ -120,9 +120,10 @@ class Broadcast:
         return self._array
 
     def value_at(self, row: int) -> np.ndarray | None:
-        """Return the version with which a row was last used; None if it never was.
+        """Return the value with which a row was last used, or None if the row was never used.
 
-        The row is a row of the collection that has used this variable with its history.
+        The row belongs to the collection that has used this variable with its history. The array
+        is read-only, and is not a copy.
 
         Parameters
         ----------
@@ -132,8 +133,8 @@ class Broadcast:
         Raises
         ------
         LookupError
-            If no collection, or more than one, has used the variable with its history, or there is
-            no such row.
+            If no collection or more than one collection has used the variable with its history, or
+            if the collection has no such row.
         """
         tables = self.variable.tables
         if len(tables) != 1:
@@ -159,7 +160,7 @@ def retain_all(variables: dict[int, Variable], values: Iterable[Value]) -> None:
 
 
 def release_all(variables: dict[int, Variable], values: Iterable[Value]) -> None:
-    """Remove a task's references to versions."""
+    """Remove a task's references to the versions that `retain_all` added."""
     for value in values:
         for _, number, version in value.needs:
             variables[number].release(version)

@@ -5,21 +5,22 @@
     caller  -- submit(run, order, block futures) -->  scheduler --> worker, its `Store`
             <-- Outcome, or a `Lacking` ------------
 
-A partition is a future that the cluster computes: from rows that travel with its graph, from a
+A partition is a future. The cluster computes it from rows that travel with its graph, from a
 loader, or from the graph of a dask array. A task prefers the worker that owns its partitions. If
-another worker runs the task, that worker may lack versions that the owner has. It then answers
-`Lacking`, and the task is sent again with all versions.
+another worker runs the task, that other worker may lack versions of broadcasts that the owner has.
+The other worker then answers `Lacking`, and the caller sends the task again with all versions.
 
-A preference must not outlive its worker. The scheduler drops the preference if another worker runs
-when the worker leaves. If no other worker runs, the task waits in the state "no-worker", and the
-scheduler gives it only to the worker that is gone. So when a worker has left the cluster its tasks
-count as lost, and are submitted again as on any executor. Partitions that prefer this worker are
-made again from their source, and tasks of other workers that wait for these partitions are sent
-again.
+A preference must not outlive its worker. If another worker is present when the preferred worker
+leaves, the scheduler drops the preference. If no other worker is present, the task waits in the
+state "no-worker", and the scheduler gives the task only to the worker that is gone. Therefore the
+tasks of a worker that has left the cluster count as lost, and are submitted again as on any
+executor. Partitions that prefer the gone worker are made again from their source. Tasks of other
+workers that wait for these partitions are sent again.
 
-Writers: the caller's thread; the client's thread puts fetched outcomes into one queue. Readers: the
-caller's thread. Freeing: `close` cancels pending futures, and releases partitions and the workers'
-stores; the client belongs to its owner. A task that runs on a worker is not interrupted.
+Writers: the client's thread puts fetched outcomes into one queue; the caller's thread writes
+everything else. Readers: the caller's thread. Freeing: `close` cancels pending futures, and
+releases the partitions and the stores of the workers. `close` does not close the client, which
+belongs to its owner, and does not interrupt a task that runs on a worker.
 """
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ class GraphParts(Partitions):
     bounds: np.ndarray
 
     def part(self, p: int) -> Block:
-        """As `Partitions.part`, in the caller's process; tasks do not call it."""
+        """Compute a partition in the caller's process; tasks do not call this method."""
         recipe = self.recipe(p)
         block: Block = recipe.function(*(source.compute() for source in recipe.args))
         return block
 
     def recipe(self, p: int) -> Recipe:
-        """As `Partitions.recipe`, with dask objects as arguments."""
+        """Return a recipe as `Partitions.recipe` does; its arguments are dask objects."""
         n_rows = int(self.bounds[p + 1] - self.bounds[p])
         return Recipe(functools.partial(_block_of, n_rows), self.sources[p])
 
@@ -106,8 +107,8 @@ class ClusterPartition:
 class ClusterExecutor(Remote):
     """The executor of a `dask.distributed.Client`.
 
-    client : a client, which the executor never closes
-    n_workers : largest number of the cluster's workers that are used at one time; None: all
+    client : a Dask client, which the executor never closes
+    n_workers : largest number of the cluster's workers in use at one time, or None for all of them
     """
 
     name = "dask"
@@ -136,7 +137,7 @@ class ClusterExecutor(Remote):
         return [worker for worker, address in enumerate(self._addresses) if address is not None]
 
     def adopt(self, X: Any, y: Any) -> Partitions | None:
-        """Return dask arrays or data frames as partitions; the caller receives no rows.
+        """Return dask arrays or data frames as partitions, without fetching rows to the caller.
 
         Raises ValueError if X and y are not chunked at the same rows.
         """
@@ -171,7 +172,7 @@ class ClusterExecutor(Remote):
         fetched.add_done_callback(lambda fetched: done.put((number, fetched)))
 
     def _preference(self, worker: int) -> dict[str, Any]:
-        """Return arguments that make a task prefer a worker, if the worker is still present."""
+        """Return arguments that make a task prefer a worker; no arguments if the worker is gone."""
         address = self._addresses[worker]
         if address is None:
             return {}
@@ -209,7 +210,7 @@ class ClusterExecutor(Remote):
                 return events
 
     def _taken(self, number: int, fetched: Fetched) -> list[Event]:
-        """Return a fetched outcome's event; no event if the task has been sent again since."""
+        """Return the event of a fetched outcome, or no event if the task has been sent again."""
         # a task may be sent again while the outcome of its first submission is in transit
         if number not in self._tasks or self._tasks[number].fetched is not fetched:
             return []
@@ -229,7 +230,7 @@ class ClusterExecutor(Remote):
         self._send(worker, task, needs)
 
     def _members(self) -> list[Event]:
-        """Return the events of workers that have come or left; ask the cluster now and then."""
+        """Return events for workers that came or left; ask the cluster each `MEMBERS_SECONDS`."""
         if time.monotonic() - self._asked < MEMBERS_SECONDS:
             return []
         present = list(threads_of(self._client))
@@ -262,7 +263,7 @@ class ClusterExecutor(Remote):
         return Lost(worker, f"at {address} has left the cluster", numbers)
 
     def _remake(self, present: set[str]) -> None:
-        """Forget partitions that prefer a gone worker; send the tasks that wait for them again."""
+        """Drop partitions that prefer a gone worker; send again the tasks that wait for them."""
         gone = [place for place, made in self._blocks.items() if made.address not in present]
         old = [self._blocks.pop(place).future for place in gone]
         for number, sending in list(self._tasks.items()):
@@ -285,7 +286,7 @@ class ClusterExecutor(Remote):
 
 
 def run_order(order: Order, *blocks: Block) -> TaskOutcome | Lacking:
-    """Run a task on one of Dask's workers, with the objects of the order and of its store."""
+    """Run a task on a Dask worker, with the objects of the order and of the worker's store."""
     executing = this_worker()
     stores: dict[str, Store] = executing.__dict__.setdefault(STORES, {})
     store = stores.setdefault(order.context, Store())
@@ -298,7 +299,7 @@ def run_order(order: Order, *blocks: Block) -> TaskOutcome | Lacking:
 
 
 def forget_context(context: str, dask_worker: Any = None) -> None:
-    """Drop a context's store on one of Dask's workers."""
+    """Drop a context's store on a Dask worker."""
     dask_worker.__dict__.get(STORES, {}).pop(context, None)
 
 

@@ -1,8 +1,8 @@
 """`AsyncContext`: asynchronous tasks with history, as in ASYNC, on threads, processes and clusters.
 
-Writers and readers: one thread, the caller's, uses a context; it submits tasks and collects
-results. Freeing: the context owns its executor and the objects on its shelf (the store of objects
-that tasks need); both end with the context.
+Writers and readers: only one thread, the caller's, uses a context. This thread submits tasks and
+collects results. Freeing: the context owns its executor and its `Shelf`, which is the store of the
+objects that tasks need. `AsyncContext.close` ends the executor and empties the shelf.
 """
 
 from __future__ import annotations
@@ -39,44 +39,46 @@ _numbers = itertools.count()
 
 
 class AsyncContext:
-    """Submit tasks to workers and collect the results one by one, in the order of their arrival.
+    """Submit tasks to workers, and collect the results one by one in the order of their arrival.
 
     Source: Soori, Mishchenko, Mokhtari, Mehri Dehnavi and Gurbuzbalaban, "ASYNC: a cloud engine
     with asynchrony and history for distributed machine learning", IPDPS 2020 (arXiv:1907.08526),
-    ``AsyncContext`` and Table I. Each method names its counterpart in the paper, and its
-    departures.
+    ``AsyncContext`` and Table I. The documentation of each method names the method's counterpart in
+    the paper, and says where the method departs from it.
 
     Parameters
     ----------
     workers : {"processes", "threads", "mpi"}, Simulator, MPI or dask.distributed.Client, \
             default="processes"
-        The executor of the tasks. Processes are for functions that do not release the GIL. Threads
-        copy nothing. A `hogshare.Simulator` runs real tasks on a virtual clock. A client runs tasks
-        on the machines of its cluster. In an MPI job rank 0 submits tasks, and the other ranks run
-        them, see the notes.
+        The executor of the tasks. Processes suit functions that do not release the GIL. Threads
+        copy nothing. A `hogshare.Simulator` runs real tasks on a virtual clock. A Dask client runs
+        tasks on the machines of its cluster. In an MPI job, rank 0 submits tasks, and the other
+        ranks run them, see the notes.
     n_workers : int, optional
-        Number of workers; by default one for each usable core, all workers of the cluster, or all
-        ranks but rank 0.
+        Number of workers. The default is one for each usable core; all workers, on a cluster; all
+        ranks except rank 0, in an MPI job.
     seed : int, default=0
         Seed for the rows that tasks draw.
     cutoff : int, optional
-        Largest staleness of a result that counts; staler results are dropped (taw in the authors'
-        code).
+        Largest staleness of a result that counts; results with a larger staleness are dropped. The
+        authors' code calls this number ``taw``.
     retries : int, default=3
-        How often a task that kills its worker is run again; after the last retry it is a
-        `TaskError`.
+        How often a task is run again if its worker dies in it. If a worker also dies in the last
+        retry, collecting the result raises a `TaskError`.
     stragglers : Stragglers or str, optional
-        A law of the times that workers sleep in their tasks, see `hogshare.stragglers`.
+        Distribution of the times that workers sleep in their tasks, see `hogshare.stragglers`.
     memory : int, optional
         Bytes that all versions of broadcasts may take together; by default half of the free memory.
 
     Notes
     -----
-    With ``workers="mpi"`` every rank makes the context, and enters it. Rank 0 goes on at once. The
-    other ranks run its tasks on entering the ``with`` block, until rank 0 leaves its own block.
-    After that `leads` is False for them: ``with AsyncContext("mpi") as ac:``, ``if ac.leads: ...``.
-    If rank 0 raises an exception in the block, the other ranks raise it too. Rows and functions are
-    rank 0's; with ``loaders=`` the ranks that need rows read them.
+    With ``workers="mpi"`` every rank must make the context and enter it:
+    ``with AsyncContext("mpi") as ac:``. Rank 0 enters the ``with`` block at once. On the other
+    ranks, entering the block runs the tasks of rank 0 until rank 0 leaves its block. Then the other
+    ranks enter the block, and `leads` is False for them. So put the work of rank 0 below
+    ``if ac.leads:``. If rank 0 raises an exception in the block, the other ranks raise the same
+    exception. Rank 0 provides the rows and the functions; with ``loaders=``, each rank reads the
+    rows that it needs.
 
     Examples
     --------
@@ -151,20 +153,20 @@ class AsyncContext:
     def parallelize(
         self, X: Any = None, y: Any = None, *, partitions: int | None = None, loaders: Any = None
     ) -> Collection:
-        """Split rows into partitions, which belong to workers.
+        """Split rows into partitions, each of which belongs to one worker.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, ...), dask array, or problem
-            Rows; or one of this package's problems, which stands for the numbers of its rows. The
-            row blocks of a dask array become partitions.
+            The rows. The row blocks of a dask array become partitions. If X is one of this
+            package's problems, the rows are the row numbers of this problem.
         y : array-like of shape (n_rows, ...), optional
         partitions : int, optional
             Number of partitions, at least one for each worker; by default the number of workers.
         loaders : sequence of callable, optional
-            Loaders in place of `X`, `y` and `partitions`, one for each partition: ``loader()``
-            returns X or ``(X, y)``. The worker that has the partition calls it; if that worker
-            dies, another worker calls it again.
+            Functions that read the rows, one for each partition, in place of `X`, `y` and
+            `partitions`. ``loader()`` returns X or ``(X, y)``. The worker that has the partition
+            calls its loader. If that worker dies, another worker calls the loader again.
 
         Returns
         -------
@@ -173,7 +175,7 @@ class AsyncContext:
         Raises
         ------
         ValueError, TypeError
-            If rows and partitions do not fit each other or the workers.
+            If the rows do not fit the partitions, or the partitions do not fit the workers.
         TaskError
             If a loader raises.
         """
@@ -190,7 +192,7 @@ class AsyncContext:
         return Collection(self._dispatch, data, Gate(None, self.seed))
 
     def _counted(self, data: Data) -> np.ndarray:
-        """Make workers load their partitions, and return the partitions' bounds."""
+        """Make the workers load their partitions, and return the bounds of all partitions."""
         if self._dispatch.flights or self._dispatch.ready:
             raise RuntimeError(
                 "parallelize(loaders=) needs a context without tasks or results: "
@@ -212,14 +214,14 @@ class AsyncContext:
     # --- broadcasts ----------------------------------------------------------------------------
 
     def broadcast(self, value: Any, name: str = "value") -> Broadcast:
-        """Make a version of a variable; a worker receives it once, if it needs it.
+        """Make a version of a variable, which each worker that needs it receives once.
 
-        The paper's ``ASYNCbroadcast``: only this version is sent.
+        This method is the paper's ``ASYNCbroadcast``. Only the new version is sent.
 
         Parameters
         ----------
         value : array-like
-            The value. It is copied, so the caller may change it right after the call.
+            The value. The call copies it, so the caller may change its own array afterwards.
         name : str, default="value"
             Name of the variable. All values that are broadcast under the same name are its
             versions.
@@ -264,8 +266,9 @@ class AsyncContext:
     def has_next(self, timeout: float | None = None) -> bool:
         """Return whether a result is ready; wait only while no worker is available.
 
-        The paper's ``AC.hasNext``. The call handles all events that have come: results are queued,
-        `stat` changes, and lost tasks start again. If no task is under way, the call does not wait.
+        This method is the paper's ``AC.hasNext``. The call handles all events that have come: it
+        queues results, changes `stat`, and submits lost tasks again. If no task is under way, the
+        call does not wait.
 
         Parameters
         ----------
@@ -287,9 +290,10 @@ class AsyncContext:
         return bool(dispatch.ready)
 
     def collect(self, timeout: float | None = None) -> Result:
-        """Return the first result that has come; wait for one if needed.
+        """Return the first result that has come; if there is none, wait for one.
 
-        The paper's ``ASYNCcollect``, with the attributes of ``ASYNCcollectAll``.
+        This method is the paper's ``ASYNCcollect``. Its result also has the attributes that the
+        paper's ``ASYNCcollectAll`` returns.
 
         Parameters
         ----------
@@ -303,7 +307,7 @@ class AsyncContext:
         Raises
         ------
         TaskError
-            If the task has raised, or is lost for good.
+            If the task has raised an exception, or is lost and will not be run again.
         TimeoutError
             If no result comes within `timeout`.
         RuntimeError
@@ -322,13 +326,13 @@ class AsyncContext:
     def collect_all(self, timeout: float | None = None) -> list[Result]:
         """Wait for all tasks that are under way, and return all results: a synchronous round.
 
-        The paper's ``ASYNCcollectAll`` takes one result with its attributes. This method departs
-        from it, because results always have their attributes.
+        The paper's ``ASYNCcollectAll`` returns one result with its attributes. This method departs
+        from the paper: it returns all results, each of which has its attributes.
 
         Raises
         ------
         TaskError, TimeoutError
-            As for `collect`; all other results remain to be collected.
+            As in `collect`. The other results can still be collected.
         """
         self._check_open()
         dispatch = self._dispatch
@@ -347,7 +351,7 @@ class AsyncContext:
             yield self.collect()
 
     async def __aiter__(self) -> AsyncIterator[Result]:
-        """Yield results as `__iter__`, while other coroutines run."""
+        """Yield results as `__iter__` does; other coroutines run during the waits."""
         dispatch = self._dispatch
         while dispatch.flights or dispatch.ready:
             self._check_open()
@@ -364,9 +368,9 @@ class AsyncContext:
     def stat(self) -> ProgressTable:
         """The progress table: the paper's STAT, with the same columns as in any run.
 
-        A block is a task. A working worker's `staleness` is the number of other workers' results
-        that were accepted since its task was submitted. An available worker's staleness is 0. So a
-        barrier can enforce a bound on ``max_staleness``.
+        In these columns a block is a task. While a worker runs a task, its `staleness` is the
+        number of results of other workers that were accepted since this task was submitted. An
+        available worker has staleness 0. So a barrier can enforce a bound on ``max_staleness``.
         """
         return self._dispatch.progress.table
 
@@ -377,7 +381,7 @@ class AsyncContext:
 
     @property
     def accepted(self) -> int:
-        """Number of results that have come back and counted."""
+        """Number of results that have come back and were not dropped."""
         return self._dispatch.accepted
 
     @property
@@ -387,7 +391,7 @@ class AsyncContext:
 
     @property
     def repeated(self) -> int:
-        """Number of tasks that were repeated because their workers were gone."""
+        """Number of times that a task was submitted again because its worker was gone."""
         return self._dispatch.repeated
 
     @property

@@ -21,9 +21,9 @@ PLACES = {
 
 
 def job_of(workers: Any) -> Job | None:
-    """Return the job of ranks for `workers`, which all ranks must call; None for other executors.
+    """Return the job of MPI ranks for `workers`, or None if `workers` does not mean MPI.
 
-    Raises ValueError if there is only one rank.
+    All ranks must call this function. Raises ValueError if there is only one rank.
     """
     if isinstance(workers, Job):
         return workers

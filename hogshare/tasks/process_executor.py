@@ -5,13 +5,15 @@
     caller  -- Order: task, parcels, values -->  member      `hogshare.tasks.worker_process`
             <-- Outcome -----------------------
 
-Writers and readers: the caller and the member (a process of the crew) of each socket. Freeing: the
-caller makes each socket pair, and closes the member's end once the member has it, so end of file
-means death. A parcel (a packed object) has shared memory, which is made when the first worker needs
-it. The memory lives until the shelf has dropped the object and no worker maps it. A member belongs
-to this executor until it is released (without a task) or dismissed (during a task). A dead worker
-is replaced under the same number, unless it dies repeatedly without a task. If a task kills its
-workers, its retries end in an error that names the task.
+A member is a process of the crew. Writers and readers: the caller and one member write and read
+each socket. Freeing: the caller makes each socket pair, and closes its copy of the member's end
+once the member has that end. After this, end of file at the caller means that the member is dead. A
+parcel (a packed object) has shared memory, which is made when the first worker needs the object.
+This memory lives until the `Shelf`, the store of the caller's objects, has dropped the object and
+no worker maps the memory. A member belongs to this executor until the executor releases it (if it
+has no task) or dismisses it (if it has a task). Another member replaces a dead worker under the
+same number, unless the worker has died `VAIN_STARTS` times in a row without a task. If a task kills
+all its workers, the last retry ends in an error that names the task.
 """
 
 from __future__ import annotations
@@ -179,14 +181,14 @@ class ProcessExecutor(Remote):
         return _Worker(member, ours)
 
     def _wait_until_up(self, target: _Worker) -> None:
-        """Wait until a worker's process is up, and poll it; it gets its socket only then."""
+        """Poll a worker's process until it is up; the process receives its socket after that."""
         deadline = time.monotonic() + START_SECONDS
         while target.member.pid is None and target.member.alive and time.monotonic() < deadline:
             select_readable(target.member, 0.1)
             target.member.poll()
 
     def _let_end(self) -> None:
-        """Give tasks a moment to end: a member that ends during a task must be started again."""
+        """Give tasks a moment to end, because a member dismissed during a task must be replaced."""
         end = time.monotonic() + GRACE_SECONDS
         while any(one.task is not None for one in self._workers.values()):
             left = end - time.monotonic()

@@ -5,14 +5,15 @@
     caller  -- a queue per worker -->  thread
             <-- one queue of all ----
 
-Nothing is copied: functions, rows and broadcasts are the caller's own objects; versions are
-read-only. Writers: the caller writes the queues of tasks, threads write the queue of outcomes.
-Readers: each thread reads its own queue, the caller reads the outcomes. Freeing: `close` makes each
-thread return to the pool once its task has ended. If a thread is stuck in a user's function, it is
-left behind after two seconds, with a warning. The threads refer to the queues and the shelf's
-objects, but not to the executor. So an executor that is dropped without `close` dismisses its
-threads too. The end of the process also dismisses them; it waits for the pool's threads, but not
-for a user's function.
+Nothing is copied: functions, rows and broadcasts are the caller's own objects. Versions of
+broadcasts are read-only. Writers: the caller writes one queue of tasks for each thread; the threads
+write one queue of outcomes. Readers: each thread reads its own queue; the caller reads the
+outcomes. Freeing: `close` makes each thread return to the pool once its task has ended. If a thread
+is stuck in a user's function, `close` leaves it behind after two seconds, with a warning. The
+threads refer to the queues and to the objects of the `Shelf` (the store of the caller's objects),
+but not to the executor. So the executor can be collected while its threads wait, and an executor
+that is dropped without `close` dismisses its threads. The end of the process also dismisses the
+threads. The process waits for the pool's threads, but not for a user's function.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def _serve(
 
 
 def _working(plan: TaskPlan | None) -> Callable[[Task, Store], TaskOutcome]:
-    """Return `work`; unless the function is a kernel, register its run as a user's code."""
+    """Return `work`; if the function is not a kernel, its run is registered as a user's code."""
     if plan is None or isinstance(plan.function, GradientOf):
         return work
 
