@@ -1,9 +1,9 @@
 """The memory of a run for other processes, and the user's objects, packed for them.
 
-Writers: the caller allocates and fills before it passes anything on; from then on all processes
-write as `hogshare.engine.workspace` describes. Freeing: the caller closes its handles at the end of
-the run; other processes drop their mappings with the session. The memory has no name, so no file is
-left behind.
+Writers: the caller allocates and fills the memory before it sends the descriptors to other
+processes. From then on all processes write as `hogshare.engine.workspace` describes. Freeing: the
+caller closes its handles at the end of the run; other processes drop their mappings with the
+session. The memory has no name, so no file is left behind.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ class Assignment:
         self.parcels: dict[str, Parcel] = {}  # the user's objects
 
     def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Allocate one arena for all arrays that are not in shared memory yet.
+        """Allocate one arena for all arrays that are not in shared memory yet; return all arrays.
 
-        Rows made by `hogshare.share` are used in place; others are copied.
+        shapes : shape and dtype of each array to allocate, by name
+        rows : read-only arrays by name. An array made by `hogshare.share` is used in place; another
+            array is copied into the arena.
+
+        The returned arrays are views of shared memory. Writes `self.arena` and `self.shared`.
         """
         shapes, copied = dict(shapes), {}
         for name, array in rows.items():
@@ -60,7 +64,7 @@ class Assignment:
         self.shared, self.parcels = {}, {}
 
     def pack(self, session: Session) -> None:
-        """Pack the user's objects; their large arrays are copied once, for all processes."""
+        """Pack the user's objects into `self.parcels`; copy large arrays once for all processes."""
         users = {what: getattr(session, what) for what in ("barrier", "stragglers", "plane")}
         self.parcels = {what: Parcel(packed(what, thing)) for what, thing in users.items()}
         self.parcels["outside"] = Parcel.of("gradient", session.outside)
@@ -88,8 +92,11 @@ class Assignment:
 def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
     """Return the session of a run, in a process to which the run is assigned.
 
-    fds : descriptors of the run's memory; the caller must still close them
-    handed : as returned by `Assignment.handed`
+    The session's arrays are views of the caller's shared memory.
+
+    fds : descriptors of the run's memory, in the order of `Assignment.handed`; the caller of this
+        function must still close them
+    handed : plain data, as returned by `Assignment.handed`
     """
     own = Arena.attach(fds[0], handed["arena"])
     arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}

@@ -1,8 +1,8 @@
 """One thread of linear algebra for each of several workers.
 
-NumPy's library starts one thread for each core in every larger product. If each worker did so,
-there would be many more threads than cores. This is several times slower than one thread for each
-worker, and it adds numbers in another order.
+For every larger product, NumPy's library starts one thread for each core. If each worker did so,
+there would be many more threads than cores. Such a run is several times slower than a run with one
+thread for each worker. It also adds terms in another order, and so gets other bits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One worker on the calling thread. Ctrl-C is noticed between quanta, after some milliseconds.
 
 A thread caches the memory of its last small run, because allocating fifty arrays takes a tenth of
-such a run's time. No report refers to cached memory. A run that reports epochs passes arrays to the
-caller, which may store them; its memory is not cached.
+such a run's time. No report refers to cached memory. The memory of a run that reports epochs is not
+cached: such a run passes arrays to the caller, which may store them.
 """
 
 from __future__ import annotations

@@ -35,15 +35,15 @@ RUNTIMES = ("auto", "caller", "threads", "processes")
 THREAD_COSTS, PROCESS_COSTS = 9, 30
 WORKER_NS = 40_000
 # Total computing time of a short run: other programs' threads that run at its start are likely to
-# run until its end. With another program on one of two cores, two threads took 6.6 ms for a fit of
-# 4.3 ms; with other programs on both cores, 12 ms.
+# run until its end. Two threads, on two cores, took 6.6 ms for a fit of 4.3 ms when another program
+# ran on one of the cores, and 12 ms when other programs ran on both.
 MOMENT_NS = 10_000_000
 # The shortest part of a common step, in nanoseconds, for which one more worker pays. The worker
 # waits twice for the others, and once for the worker that takes the step. For networks of MNIST
-# (80,000 numbers), two threads are as fast as one if a step takes 0.8 ms.
+# (80,000 parameters), two threads are as fast as one if a step takes 0.8 ms.
 SHARED_STEP_NS = 450_000
-# The same limit if one call takes many steps: within it, workers wait for each other without
-# Python.
+# The same limit if one kernel call takes many steps: within the call, workers wait for each other
+# without Python.
 TEAM_STEP_NS = 40_000
 MOST_JOBS = 1 << 22  # Linux has no larger number of threads and processes
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch; with fewer, copies diverge
@@ -66,9 +66,10 @@ def check_jobs(n_jobs: int | None) -> None:
 def usable_workers(n_jobs: int | None) -> int:
     """Return the number of workers that `n_jobs` stands for in this process.
 
-    None means 1, or the value of a surrounding joblib context; -1 means all usable cores. In a
-    worker of a parallel joblib call, the number is at most the limit that joblib has put into the
-    environment. With joblib's own count, every joblib worker would start one worker for each core.
+    If `n_jobs` is None, the number is 1, or the value of a surrounding joblib context. If `n_jobs`
+    is -1, it is the number of usable cores. In a worker of a parallel joblib call, the number is at
+    most the limit that joblib has put into the environment. With joblib's own count of cores
+    instead, every joblib worker would start one worker for each core.
 
     Raises ValueError if `n_jobs` is 0.
     """
@@ -104,14 +105,15 @@ def _are_shared(problem: RowProblem) -> bool:
 class Work(NamedTuple):
     """The amount of work of a run, and the runtimes that may do it.
 
-    nanoseconds : time for which one worker alone computes
+    nanoseconds : computing time of the run with one worker
     interval : number of rows between two exchanges; 0 if there are no exchanges
     n_rows : number of rows in an epoch
     by_processes : reason why the run needs processes, not threads; "" if threads are possible
     by_threads : reason why threads are possible
-    least_workers : number of workers that the plane needs, whether they pay or not
-    step_ns : nanoseconds of a step that workers compute together; None: each takes its own steps
-    least_step_ns : least nanoseconds of a common step for each worker, for this worker to pay
+    least_workers : number of workers that the plane needs, even if they do not pay
+    step_ns : nanoseconds of a step that workers compute together, or None if each worker takes its
+        own steps
+    least_step_ns : shortest part of a common step, in nanoseconds, for which a worker pays
     """
 
     nanoseconds: float
@@ -161,8 +163,8 @@ def choose(
 ) -> tuple[int, Runtime, list[str]]:
     """Choose the number of workers and the runtime, with notes for the report.
 
-    With ``runtime="auto"``, `n_workers` is the largest number; with a named runtime, the exact
-    number.
+    n_workers : the largest number of workers with ``runtime="auto"``; the exact number with a named
+        runtime
     """
     check_jobs(n_workers)
     if (crew := sys.modules.get("hogshare.runtimes.crew")) is not None:

@@ -1,14 +1,14 @@
 """A core of its own for each thread of a run, for its first milliseconds.
 
 A new thread often shares a core with the thread that started it, until the system's balancer runs a
-few milliseconds later. A fit of 20 ms loses a tenth of its time to this. Two threads woken together
-also share a core. So each worker takes a core of its own when it starts, and is bound to it before
-a pause. It is unbound as soon as it has had time to settle, because a permanently bound thread is
-slower on a machine with other users.
+few milliseconds later. A fit of 20 ms loses a tenth of its time in this way. Two threads that are
+woken together also share a core. So each worker takes a core of its own when it starts, and is
+bound to this core before a pause. The worker is unbound as soon as it has had time to settle,
+because a permanently bound thread is slower on a machine with other users.
 
-After a pause of some milliseconds, nine threads in ten wake up on their waker's core; such a thread
-waits for the core, or takes it from the waker. So before a thread is woken it is bound to the other
-cores, until it has settled or the run is over.
+After a pause of some milliseconds, nine threads in ten wake up on their waker's core. Such a thread
+waits for the core, or takes the core from the waker. So before a thread is woken, it is bound to
+the other cores, until it has settled or the run is over.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class CorePlacement:
         return True
 
     def other_cores(self, worker: int) -> set[int]:
-        """Return the cores on which the worker's thread may wake up; it takes one of them then.
+        """Return the cores on which the worker's thread may wake up.
 
-        These are all usable cores except worker 0's, if worker 0 has taken one. Otherwise the set
-        is empty, and the thread may wake up on any core.
+        If worker 0 has taken a core, these are all other usable cores. Otherwise the set is empty,
+        and the thread may wake up on any core. After it wakes up, the thread takes one core.
         """
         if not self._usable or self._cores[0] == UNKNOWN:
             return set()
@@ -82,8 +82,8 @@ class CorePlacement:
         """Take the core on which the calling thread runs, or move the thread to a free one."""
         if not self._usable:
             return
-        # A thread on a free core stays on it unbound: a move costs 0.05 ms, in which no other
-        # thread of this process runs Python, and the last of 16 would begin a millisecond later.
+        # A thread on a free core stays on it unbound. To move it would take 0.05 ms, in which no
+        # other thread of this process runs Python: the last of 16 would begin a millisecond later.
         if not self._choose(worker):
             self.bind(worker)
         elif worker in self._sent:

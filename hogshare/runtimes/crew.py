@@ -3,13 +3,12 @@
 Ownership. Each process id has one crew, made at first use. One lock guards the crew, its members
 and its helper; it is taken for microseconds (milliseconds while the helper is started), never
 during a wait for a member. A hired member belongs to its hirer until it is released; only the crew
-touches idle members. The caller stores a member's tasks until the member reports that it is up. A
-fit that ends before this takes its task back, and the next fit can hire the member.
+uses idle members. The caller stores a member's tasks until the member reports that it is up. If a
+fit ends before this report, it takes its task back, and the next fit can hire the member.
 
-If other code forks this process, the child closes its copies of all these sockets and makes a crew
-of its own when it needs one.
-`hogshare.runtimes.fork_helper` describes when the helper ends, and why it is safe that these
-processes unpickle each other's messages.
+If other code forks this process, the child closes its copies of all these sockets. It makes a crew
+of its own when it needs one. `hogshare.runtimes.fork_helper` describes when the helper ends, and
+why these processes can safely unpickle each other's messages.
 """
 
 from __future__ import annotations
@@ -77,11 +76,15 @@ class Member:
         self.idle_since = 0.0
 
     def post(self, task: tuple[str, dict[str, Any]], fds: Sequence[int] = ()) -> None:
-        """Give the member a task, without waiting; if it is not up yet, a later `poll` sends it.
+        """Give the member a task, without waiting.
 
-        task : the member calls ``function(channel, fds, **kwargs)``; tasks run one after another
-        fds : descriptors for the task, which gets duplicates. The caller's descriptors stay open;
-            the member closes the duplicates after the task.
+        If the member is not up yet, a later `poll` sends the task. The member runs its tasks one
+        after another.
+
+        task : the function's name and its `kwargs`; the member calls
+            ``function(channel, fds, **kwargs)``
+        fds : descriptors for the task. The member gets duplicates, and closes them after the task;
+            the caller's descriptors stay open.
 
         Raises BufferError if more than 64 MiB wait for the member: data belongs in an arena.
         """
@@ -131,10 +134,10 @@ class Member:
 
     @property
     def death(self) -> str | None:
-        """How the process ended, as a phrase that follows its name; None while it lives.
+        """A phrase that says how the process ended, or None while the process lives.
 
-        "was killed by signal 9 (SIGKILL)", "ended with exit status 3" or "could not be started"...
-        Waits at most two seconds for the helper's report.
+        Examples: "was killed by signal 9 (SIGKILL)", "ended with exit status 3", "could not be
+        started". Waits at most two seconds for the helper's report.
         """
         if self._death is not None or not self._lost:
             return self._death
@@ -170,8 +173,8 @@ class Member:
         if self._up:
             self._send(idle)
         elif not notified and self._sock is not None:
-            # the message waits in the socket: a member that comes up and is polled by no thread
-            # must still read its idle limit, and leave in time
+            # The message waits in the socket. So a member that comes up reads its idle limit, and
+            # leaves when the limit is over, even if no thread polls this member.
             with contextlib.suppress(OSError):
                 self._sock.send(idle)
 
@@ -200,9 +203,10 @@ class Member:
             except (BrokenPipeError, ConnectionResetError):
                 self._drop_outgoing()
                 return
-            # Drop the descriptors from the queue before closing them: an interrupted call must not
-            # leave closed numbers in it, which may belong to another file by the next call. (An
-            # interrupt before this line may send a frame twice; but a run defers signals.)
+            # Remove the descriptors from the queue before closing them. Otherwise an interrupted
+            # call might leave numbers of closed descriptors in the queue, and by the next call such
+            # a number may belong to another file. (An interrupt before this line may send a frame
+            # twice; but a run defers signals.)
             if sent == len(data):
                 self._outgoing.popleft()
             else:
@@ -348,9 +352,9 @@ class Crew:
         self._count = 0
 
     def hire(self, n: int) -> list[Member]:
-        """Return n members without waiting for new ones to start.
+        """Return `n` members, without waiting for new members to start.
 
-        n : number of members; idle members come first
+        n : number of members. Idle members are hired first; new members make up the rest.
 
         The members belong to the caller until it passes them to `release`. Prefer `hired`, which
         always releases them.
@@ -386,10 +390,10 @@ class Crew:
             self.release(members)
 
     def release(self, members: Iterable[Member]) -> None:
-        """Take members back: healthy ones wait for the next hire, dead ones are forgotten.
+        """Take members back: living members wait for the next hire, and dead members are removed.
 
-        A task that still runs should be about to end. Its further messages are dropped. If the task
-        still runs after five seconds, the next hire ends its member.
+        A task that still runs should be about to end. Its later messages are dropped. If the task
+        still runs five seconds later, the next hire ends its member.
         """
         with _lock:
             self.reap()
@@ -409,13 +413,13 @@ class Crew:
                 member._close()
 
     def reap(self) -> None:
-        """Reap a helper that has ended; it is a zombie until then.
+        """Reap a helper that has ended, which is a zombie until this call.
 
-        Every use of the crew calls this, every run when it begins, and a run with members now and
-        then. In a process that does none of these the zombie remains, as one entry in the system's
-        table of processes. The alternatives cost more: the handler of SIGCHLD is the user's, and
-        if a thread waited for the helper, every fork by the user would be of a process with two
-        threads.
+        Every use of the crew calls this. Every run calls it when it begins, and a run with members
+        calls it repeatedly. In a process that does none of these the zombie remains, as one entry
+        in the system's table of processes. The alternatives cost more: the handler of SIGCHLD
+        belongs to the user; and if a thread waited for the helper, every process that the user
+        forks would have two threads at the fork.
         """
         with _lock:
             if self._helper is not None and self._helper.death is None:

@@ -1,7 +1,10 @@
 """Delivery of messages on a virtual clock: from workers to the master, and between homes.
 
-Writers: `Courier.send` and `arrive` write the mailbox's counters and slots. The simulation has one
-thread, so stores are plain. Freeing: the session's owner.
+Writers: (1) a worker's quantum posts its mail to the master: it raises POSTED
+(`hogshare.kernels.schedule.master_quanta`). `VirtualMaster.serve` and `has_written` take this mail
+and write the model. (2) For mail between homes, `Courier.send`, `show` and `arrive` write the
+mailbox's counters, slots and registers. The simulation has one thread, so stores are plain.
+Freeing: the session's owner.
 """
 
 from __future__ import annotations
@@ -26,12 +29,13 @@ from hogshare.shm.mailbox import AT_ONCE, mail_bytes
 class VirtualMaster:
     """The master of a simulated run, which takes each message at its virtual time.
 
-    If writing takes no time, the master's loop takes a message when it is posted. Otherwise
-    messages queue in the order of their posting; the master writes one after another, and each is
-    in the model when its writing ends.
+    If `write_seconds` is 0, the master's loop takes a message as soon as `notice` finds it.
+    Otherwise messages queue in the order of their posting. The master writes one message at a time;
+    the model contains a message when its writing ends.
 
     write_seconds : virtual seconds in which the master writes a message
-    push : ``push(seconds, 0)`` adds an event to the queue: the end of writing the present message
+    push : ``push(seconds, 0)`` adds an event to the simulation's queue, at this virtual time: the
+        end of the writing of the first queued message
     """
 
     def __init__(
@@ -52,7 +56,16 @@ class VirtualMaster:
         return bool(self._line)
 
     def notice(self, me: int, now: float) -> bool:
-        """Check whether a worker has posted a message; return True if it has been taken at once."""
+        """Take or queue the messages that worker `me` has posted since the last call.
+
+        The worker's own quantum has posted them: it has raised POSTED (`post` in
+        `hogshare.kernels.schedule.master_quanta`). The simulation must call this method whenever
+        the worker's loop has stopped at a request or has ended, and after the worker has left or
+        died.
+
+        Return True if the master has run, so that messages are taken. Return False if there is no
+        new message, or if new messages are queued; `has_written` takes queued messages later.
+        """
         mailed = int(self._counters[me, layout.M_POSTED])
         if mailed == self._posted[me]:
             return False
@@ -67,7 +80,11 @@ class VirtualMaster:
         return False
 
     def has_written(self, now: float) -> int:
-        """Take the written message, begin with the next; return the first one's worker."""
+        """Take the first queued message, whose writing has ended; return the worker that posted it.
+
+        This changes the model. If more messages are queued, the writing of the next one begins.
+        Call it only at the event that `push` has added.
+        """
         worker = self._line.popleft()
         s = self._session
         replay.take_again(s.plan, s.schedule, s.vector, s.mail, worker)
@@ -76,7 +93,7 @@ class VirtualMaster:
         return worker
 
     def serve(self) -> None:
-        """Run the master's loop until it requests a wait, or has ended."""
+        """Run the master's loop, which takes mail and writes the model, until it waits or ends."""
         if self._over:
             return
         try:
@@ -90,11 +107,11 @@ class VirtualMaster:
 class Courier:
     """A transport (`hogshare.shm.mailbox.Transport`) over the links of a network, or of the plane.
 
-    An edge's messages arrive in the order in which they were sent: each departs after those before
-    it, at the link's bandwidth, and arrives a latency later.
+    An edge's messages arrive in the order in which they were sent. A message departs when the
+    edge's earlier messages have departed, at the link's bandwidth. It arrives one latency later.
 
     now : returns the virtual time in seconds
-    push : ``push(seconds, edge)`` adds an event to the queue: the arrival of a message
+    push : ``push(seconds, edge)`` adds an event to the simulation's queue: the arrival of a message
     """
 
     def __init__(
@@ -126,7 +143,7 @@ class Courier:
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
-        """Send a message that overwrites the edge's last one when it arrives."""
+        """Send a copied message, which overwrites the edge's previous message when it arrives."""
         self._shown[edge].append((round, places.copy(), values.copy()))
         count = len(places)
         if self._has_arrived(edge, count, 0 if count else len(values)):

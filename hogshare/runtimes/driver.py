@@ -1,4 +1,4 @@
-"""The driver of a worker's loop in real time: it makes calls, and waits by yields, then by sleeps.
+"""The driver of a worker's loop in real time: it makes calls; it waits by yields, later by sleeps.
 
 A loop yields *requests* (`hogshare.engine.loop`): call a function, wait, pause, sleep. The driver
 carries out each request and sends the reply back into the loop.
@@ -33,9 +33,9 @@ def is_crowded(session: Session) -> bool:
 def polls_of(session: Session) -> int:
     """Return how often a quantum polls for other workers before it returns to Python.
 
-    With a barrier or a master, a quantum waits for other workers at every block. To return, it
-    takes the interpreter, which the other workers need to go on. A round of eight threads on two
-    cores takes 0.1 ms with these polls, and took 4 ms without them.
+    With a barrier or a master, a quantum waits for other workers at every block. A quantum that
+    returns takes the interpreter, which the other workers need to go on. A round of eight threads
+    on two cores takes 0.1 ms with these polls; it took 4 ms without them.
     """
     if len(session.local_workers) == 1:
         return 0
@@ -50,9 +50,9 @@ def yields_of(session: Session) -> int:
     """Return how often a waiting worker yields before it sleeps.
 
     The number is 0 if no barrier and no master makes workers wait, and one of two conditions is
-    true: (1) there are more workers than cores; (2) the quanta have polled already. A waiting
-    worker then waits for the block of a worker that is slow or has no core, and each of its polls
-    takes a core, or the interpreter, from a worker that is about to go on.
+    true: (1) there are more workers than cores; (2) the quanta have polled already. In this case
+    the awaited block belongs to a worker that is slow or has no core. Each poll would take a core,
+    or the interpreter, from a worker that is about to go on.
     """
     plan = session.plan
     if plan.barrier != FREE or plan.private == MASTER:
@@ -61,11 +61,15 @@ def yields_of(session: Session) -> int:
 
 
 def back_off(attempts: int, yields: int = YIELDS) -> int:
-    """Wait a little, longer with every failed attempt; return nanoseconds.
+    """Wait a little, longer with every failed attempt; return the nanoseconds waited.
+
+    attempts : number of failed attempts so far
+    yields : number of attempts after which this function yields, by a sleep of zero seconds; after
+        further attempts it sleeps
 
     A sleep of zero seconds takes 0.1 ms, because of the timer. After a shorter wait, this thread
-    would take the interpreter again before a thread that waits for it and has work to do wakes up
-    (see `docs/exchange.md`).
+    would take the interpreter again before another thread that waits for the interpreter, and has
+    work to do, wakes up (see `docs/exchange.md`).
     """
     start = time.perf_counter_ns()
     if attempts < yields:
@@ -110,9 +114,9 @@ def drive(
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
 
-    on_ended : called when an epoch has ended
-    yields : how often a wait yields before it sleeps
-    pause : function that waits for the end of a pause, or for a part of it; returns nanoseconds
+    on_ended : called in the calling thread when an epoch has ended
+    yields : number of attempts of a wait that yield, before it sleeps
+    pause : waits for the end of a pause, or for a part of the pause; returns the nanoseconds waited
     on_quantum : called after every quantum, even an empty one, and during sleeps and waits
     """
     reply: Any = None

@@ -51,13 +51,13 @@ class News:
 class Bell:
     """An event like `threading.Event`, but one that still works after a Ctrl-C at any moment.
 
-    The lock of a `threading.Event` stays taken if Ctrl-C comes just after the lock was taken; the
-    next `set` would wait for ever. The lock of a bell is its state: free after `set`, taken after
-    `clear`.
+    If Ctrl-C comes just after the lock of a `threading.Event` was taken, this lock stays taken, and
+    the next `set` waits for ever. The lock of a bell is the bell's state: free after `set`, taken
+    after `clear`.
     """
 
-    # Not queue.SimpleQueue: if a thread is delayed within a wait of half a millisecond, its wait
-    # never ends (CPython 3.11).
+    # Not queue.SimpleQueue: if a thread waits with a limit of half a millisecond, and is delayed
+    # during this wait, the wait never ends (CPython 3.11).
 
     def __init__(self) -> None:
         self._silence = threading.Lock()

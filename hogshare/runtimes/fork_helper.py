@@ -6,16 +6,16 @@
             <-- control ---------------- "ready", then (member, pid, wait status)
     caller  <== a stream per member ==>  member      frames, see `encode`
 
-The helper imports the kernels once and then forks: a member is up in milliseconds. It has one
-thread whenever it forks, never imports the user's ``__main__``, and ignores Ctrl-C, which the
-caller handles.
+The helper imports the kernels once and then forks, so a member is up in milliseconds. The helper
+has one thread whenever it forks. It never imports the user's ``__main__``. It ignores Ctrl-C, which
+the caller handles.
 
 Ownership. The caller makes each member's socket pair before the member exists, and so never waits
-for the helper. The helper owns the member's end only until it has forked; after that the member
-alone has it. So end of file means death in both directions. A member whose caller is gone leaves at
-once, even in the middle of a task. A member does not need the helper, and outlives it. The helper
-alone reaps members. It leaves when the caller leaves, or when it has had no member for as long as
-members may be idle.
+for the helper. The helper owns the member's end of the pair only until it has forked the member;
+after that only the member has this end. So end of file means death in both directions. If the
+caller is gone, a member leaves at once, even in the middle of a task. A member does not need the
+helper, and may outlive it. Only the helper reaps members. The helper leaves when the caller leaves,
+or when it has had no member for as long as members may be idle.
 
 Frames contain pickles. It is safe to unpickle them: the processes at both ends of a socket belong
 to the same user and were started by the caller, and no other process can connect to an unnamed
@@ -100,8 +100,8 @@ class TaskChannel:
     def send(self, message: Any) -> None:
         """Post a picklable object to the caller, from any thread.
 
-        Waits while the socket is full, because the caller does not poll. Ends the process if the
-        caller is gone.
+        If the socket is full because the caller does not poll, wait. If the caller is gone, end
+        this process.
         """
         self.post(MESSAGE, message)
 
@@ -137,7 +137,7 @@ class TaskChannel:
 def select_readable(sock: Any, timeout: float | None) -> bool:
     """Wait until a socket, or an object with a `fileno`, has data to read.
 
-    timeout : seconds; None: for ever
+    timeout : largest waiting time in seconds; if None, no limit
     """
     poller = select.poll()
     poller.register(sock, select.POLLIN)
@@ -320,8 +320,9 @@ def _guarded(control: socket.socket) -> Iterator[None]:
 def _preload(kernels: Sequence[str]) -> None:
     """Import the members' modules once for all members, and load the named kernels.
 
-    If there are no names, nothing is imported: a caller that has compiled no kernel has no run for
-    members yet. (With the JIT off it never compiles a kernel, and each member imports its modules.)
+    If `kernels` is empty, nothing is imported: a caller that has compiled no kernel has no run for
+    members yet. (With the JIT off the caller never compiles a kernel. Each member then imports the
+    modules by itself.)
     """
     if not kernels:
         return

@@ -5,8 +5,9 @@ and may take minutes. A helper thread would not help: much of SciPy's LAPACK doe
 GIL, and a process that ends waits for threads of BLAS. A fork has the rows without a copy, and its
 result is much smaller than the rows.
 
-The fork writes once to its end of a pipe. The caller reads the result, and then ends and reaps the
-fork in any case. The fork also ends with the caller (on Linux, by the kernel).
+The fork writes its result once to its end of a pipe. The caller reads the result. Then, in any
+case, the caller ends and reaps the fork. If the caller ends first, the fork ends with it (on Linux,
+the system's kernel ends the fork).
 """
 
 from __future__ import annotations
@@ -44,16 +45,17 @@ class CallOutcome(NamedTuple):
 
 
 def forked(function: Callable[[], T]) -> T:
-    """Call a function in a fork, and return its result; it has no other effect on this process.
+    """Call a function in a fork, and return its result.
 
-    The function's warnings and errors are repeated in the caller. The function is called without a
-    fork in three cases: (1) in a thread other than the main one, because it gets no signals; (2) if
-    forks are impossible; (3) if BLAS would not survive a fork.
+    The function runs on a copy of this process's memory, and its result is sent as a pickle. Its
+    warnings and errors are repeated in the caller. The function is called without a fork in three
+    cases: (1) the calling thread is not the main thread, and so gets no signals; (2) forks are
+    impossible; (3) BLAS would not survive a fork.
 
     Raises
     ------
     MemoryError
-        If the fork was killed: most likely by the system, when memory ran out.
+        If the fork was killed, most likely by the system because memory ran out.
     """
     if not may_fork():
         return function()
@@ -72,8 +74,8 @@ def forked(function: Callable[[], T]) -> T:
             return function()
         try:
             with open(reader, "rb", closefd=False) as pipe:
-                # A signal's handler ends this read by raising. The pickle has an end of its own:
-                # end of file may not come, if another thread's fork has the pipe open.
+                # A signal's handler ends this read by raising. The end of the pickle ends the read:
+                # if another thread's fork has the pipe open, end of file may not come.
                 outcome = CallOutcome(*pickle.load(pipe))
         except (EOFError, pickle.UnpicklingError):
             raise MemoryError(KILLED) from None
@@ -95,7 +97,7 @@ def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
     Raises
     ------
     MemoryError
-        As `forked`.
+        If the fork was killed; see `forked`.
     """
 
     def changes() -> tuple[dict[str, Any], list[str]]:
@@ -133,8 +135,9 @@ def _blas_survives_forks() -> bool:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        # Python 3.12 warns of other threads: `hogshare.system.forks` handles ours, BLAS its own,
-        # and the fork calls no other code with threads
+        # Python 3.12 warns of forks in a process with other threads. `hogshare.system.forks`
+        # handles this package's threads, and BLAS handles its own threads. The fork calls no other
+        # code with threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 

@@ -1,8 +1,8 @@
 """Threads of the pool that help the calling one with a pass over rows before a run.
 
-A helper begins as soon as it can. No thread waits for a helper that has not begun: its core is
-busy, and a pass takes only a millisecond. `hogshare.kernels.rows.shared_passes` describes the
-shared data and the waits.
+A helper begins as soon as it gets a core. No thread waits for a helper that has not begun: all
+cores are busy then, and a pass takes only a millisecond. `hogshare.kernels.rows.shared_passes`
+describes the shared data and the waits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hogshare.system.interrupts import DeferredSignals
 from hogshare.system.machine import usable_cores
 
 # Least number of values for each thread. Reading them takes a third of a millisecond, as long as
-# finding and waking a thread with cold caches. After another process had computed, two threads took
-# 1.4 to 1.6 times as long as one thread for 0.4 to 0.9 million values, equally long for 1.1 and 1.7
-# million, and 0.9 times as long for 3.4 million.
+# finding and waking a thread with cold caches. After another process had computed, the time of two
+# threads was 1.4 to 1.6 times the time of one thread for 0.4 to 0.9 million values, equal to it for
+# 1.1 and 1.7 million, and 0.9 times as long for 3.4 million.
 LEAST_VALUES = 1 << 20
 # Helpers of all calls, with their pools. It has no lock: if two callers miss each other's helpers,
 # no harm is done.
@@ -33,6 +33,7 @@ def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
     """Return threads that help with a pass over the data before the run's workers are chosen.
 
     n_values : number of values that the pass reads
+    n_jobs : the requested number of workers, which limits the number of threads
 
     Raises ValueError if `n_jobs` is 0.
     """
@@ -56,8 +57,8 @@ def _call(function: Callable[[int], None], count: int) -> None:
             placement.leave(me)
 
     threads = pool()  # a fork has another one
-    # Helpers that have not begun count, too: otherwise they would pile up, with the rows to which
-    # each refers.
+    # Count helpers that have not begun, too. Otherwise such helpers would pile up, and each refers
+    # to the rows of its pass.
     _out[:] = [(owner, task) for owner, task in _out if owner is threads and not task.done()]
     # if the system starts no thread, the pass has no helpers
     with DeferredSignals(), contextlib.suppress(RuntimeError):

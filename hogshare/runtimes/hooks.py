@@ -21,17 +21,18 @@ from hogshare.system.interrupts import DeferredSignals
 
 
 class EpochHook:
-    """Calls ``on_epoch(epoch, snapshot)`` for each epoch in order; stops the run on True.
+    """Calls ``on_epoch(epoch, snapshot)`` for each epoch in order; a True result ends the run.
 
     With `checks`, the run pauses at the epochs that the checks name. When all workers have paused,
-    the caller's thread evaluates the model, and either ends the run or raises the limit. `each`
-    runs the parts of an evaluation that can be parallel. Work for which no worker waits runs in a
-    thread while the workers go on; the next evaluation, and the end of the with block, wait for
-    this work.
+    `poll` evaluates the model in the calling thread, and either ends the run or raises the limit of
+    epochs. The parts of an evaluation that can run in parallel are passed to `each`. Work for which
+    no worker waits, such as writing a checkpoint, runs in a thread while the workers go on. The
+    next evaluation, and the end of the with block, wait for this work.
 
-    `deferred` are the deferred signals of a run with other workers. Every `poll` delivers them, and
-    they may interrupt ``on_epoch`` anywhere. If the user's code forks and returns in the child, the
-    child does not go on with the run, because it lacks the other workers.
+    `deferred` contains the deferred signals of a run with other workers. Every `poll` delivers
+    these signals; they may also interrupt ``on_epoch`` anywhere. If the user's code forks and
+    returns in the child, the child does not go on with the run, because the child lacks the other
+    workers.
     """
 
     def __init__(
@@ -111,8 +112,8 @@ class EpochHook:
 def call_parts(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
     """Call a function with every part, in threads if there are several.
 
-    The calling thread computes a part itself. A thread that it wakes while it goes on finds another
-    core; two woken threads often share a core until the system balances them.
+    The calling thread computes the first part itself. It stays on its core, so a thread that it
+    wakes finds another core. Two woken threads often share a core until the system balances them.
     """
     first, *others = parts
     tasks: list[Future[Any]] = []

@@ -2,18 +2,21 @@
 
 After a threaded call, a library's idle threads spin while they wait for the next call: OpenBLAS's
 threads for 2^26 to 2^28 ticks (some 30 to 100 ms), OpenMP's threads for 1 to 200 ms. So after a
-matrix product, a `predict` or a k-means, a run's workers share cores with idle threads. The time is
-fixed when the library is loaded, so the threads cannot be sent to sleep sooner. But they can be
-ended; the library starts them again at its next threaded call (0.1 ms for each thread).
+matrix product, a `predict` or a k-means, a run's workers share cores with idle threads. The
+spinning time is fixed when the library is loaded, so the threads cannot be sent to sleep sooner.
+But they can be ended; the library starts them again at its next threaded call (0.1 ms for each
+thread).
 
-`end_spinning` ends them, on the thread that begins a run, before its workers start.
+`end_spinning` ends the idle threads. The thread that begins a run calls it before the workers
+start.
 
-- OpenBLAS has a function for this, which it calls itself before each fork. If another thread's call
-  computes meanwhile, that call never returns. So all other Python threads must be asleep at one
-  moment: of two threads in calls, one sleeps until the other is done. This file polls the threads,
-  and calls the function, without releasing the GIL in between: no thread can begin a call then.
-- OpenMP (5.0) has omp_pause_resource_all. GNU's function ends the idle threads of the calling
-  thread. LLVM's and Intel's function (also MKL's) ends the idle threads of the process, but only
+- OpenBLAS has a function that ends its threads; it calls this function itself before each fork. If
+  another thread is in a call that computes at this time, that call never returns. So all other
+  Python threads must be asleep at one moment. (If two threads are in calls, one of them sleeps
+  until the other is done.) This file polls the threads and calls the function without releasing the
+  GIL in between, so no thread can begin a call.
+- OpenMP (5.0) has omp_pause_resource_all. GNU's version ends the idle threads of the calling
+  thread. LLVM's and Intel's version (also in MKL) ends the idle threads of the process, but only
   with a "hard" pause. A hard pause resets the number of threads, so this file sets it again.
 """
 
@@ -35,8 +38,8 @@ LINE = 512  # bytes of a thread's stat file that contain its state
 STATUS = 8192  # bytes of a thread's status file that contain its state and count of sleeps
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
-# A scan for libraries takes the C library's lock on the list of them: a fork takes this lock first,
-# see `hogshare.system.forks`.
+# A scan for libraries takes the C library's lock on its list of libraries. So a fork must take this
+# lock first; see `hogshare.system.forks`.
 _stopping = threading.RLock()
 _libraries: list[Any] = []  # threadpoolctl's; a scan for them takes some 4 ms
 _modules = 0  # number of imported modules at the last scan
@@ -129,7 +132,7 @@ def _end(library: Any) -> bool:
 def _asleep(status: bytes) -> bytes | None:
     """Return a sleeping thread's count of sleeps, read from its status; None if it is awake.
 
-    A thread that has ended has an empty status, and counts as asleep from then on.
+    The status of a thread that has ended is empty; such a thread counts as asleep.
     """
     if not status:
         return b""

@@ -1,13 +1,14 @@
 """The end of daemon threads' runs when the interpreter ends.
 
-The interpreter does not wait for daemon threads, and the workers of their runs end with it. So when
-the interpreter ends, such runs are stopped, and get a moment to end. The thread whose run has been
-cut short raises, because it must not go on with an incomplete model.
+The interpreter does not wait for daemon threads, and the workers of their runs end with the
+interpreter. So when the interpreter ends, the runs of daemon threads are stopped, and get a moment
+to end. If a run has been cut short, its thread raises an error, because the thread must not go on
+with an incomplete model.
 
-A pool thread may be stuck in the user's code, and cannot be ended. It is *left behind*: the run
-does not wait for it, and the interpreter ends daemon threads that wait for the GIL. But a thread in
-a kernel does not wait for the GIL, and would run code that is gone. So a thread that returns from
-the user's code after it was left behind goes no further.
+A pool thread may be stuck in the user's code, and cannot be ended. Such a thread is *left behind*:
+the run does not wait for it. The interpreter ends daemon threads that wait for the GIL. But a
+thread in a kernel does not wait for the GIL, and would run code that is gone. So if a thread
+returns from the user's code after it was left behind, it goes no further.
 
 Writers: a thread that begins a run adds the run to `_running`, and removes it at the run's end.
 Each of these operations is one step of the interpreter, and needs no lock. The entries are weak and
@@ -41,8 +42,8 @@ _left_behind = False
 def known(session: Session) -> Iterator[None]:
     """Register a run, which is stopped when the interpreter ends.
 
-    Raises SystemExit in a thread other than the main one if the interpreter ends: the run then does
-    not begin, or has been cut short.
+    If the interpreter ends, raises SystemExit in any thread except the main thread. The run then
+    does not begin, or has been cut short.
     """
     key, me = id(session), threading.current_thread()
     _running[key] = weakref.ref(session, lambda _: _running.pop(key, None)), me
@@ -75,9 +76,8 @@ def noted(function: Callable[..., T]) -> Callable[..., T]:
         try:
             return function(*args)
         finally:
-            # In this order, against `leave_behind`, which sets the flag and then reads `_outside`:
-            # either this thread sees the flag, or the other thread sees that this one has come
-            # back.
+            # The order matters: `leave_behind` sets the flag and then reads `_outside`. So either
+            # this thread sees the flag, or `leave_behind` sees that this thread has come back.
             _outside.pop(me, None)
             while _left_behind:
                 time.sleep(0.01)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ProcessParts(NamedTuple):
-    """The parts of a session that each process has for itself: neither run arrays nor numbers.
+    """The parts of a session that each process makes for itself; no arrays of the run.
 
     rows : read-only arrays by name
     barrier : the user's barrier, or None
@@ -110,10 +110,12 @@ class Led(Protocol):
         facts: Sequence[Mapping[str, Any]],
         arrays: Mapping[str, np.ndarray],
     ) -> Any:
-        """Return the result, as plain data.
+        """Make the result in the leading process; return it as plain data.
 
-        facts : the facts of all shards
-        arrays : the shards' concatenated arrays
+        runtime : the runtime that runs the workers of all processes
+        n_workers : the number of workers of all processes, or None
+        facts : the facts of each shard, in the order of processes
+        arrays : the concatenated arrays of all shards, by name
         """
         ...
 
@@ -146,7 +148,9 @@ class Joint(Runtime):
     def make(self, making: Callable[[], Making]) -> Any:
         """Make a call together with the other processes; return its report, the same in all.
 
-        making : builds the call; an error in it is an error of the call, which all processes raise
+        All processes must call this. If `making` raises an error, all processes raise it.
+
+        making : builds the call
         """
         raise NotImplementedError
 
@@ -155,8 +159,10 @@ class Joint(Runtime):
         raise NotImplementedError
 
     def lead(self, making: Callable[[], Led]) -> Any:
-        """Have one process make a result with the workers of all; return it in all of them.
+        """Have one process make a result with all processes' workers; return it in each process.
 
-        making : builds the task; an error in it is an error of the call, which all processes raise
+        All processes must call this. If `making` raises an error, all processes raise it.
+
+        making : builds the task
         """
         raise NotImplementedError

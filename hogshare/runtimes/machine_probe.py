@@ -1,13 +1,15 @@
 """Measurement of the machine's constants: about a second, once the loops are compiled.
 
-Every constant is a median over repeats. So other programs change it only if they run for most of
-the measurement. The time to wake a thread is measured between the other measurements, and is its
-lower quartile: the cores of a virtual machine are slow for up to two seconds at a stretch, and
-waking then takes two or three times as long.
+Every constant except one is a median over repeats. So other programs change the constant only if
+they run for most of the measurement. The exception is the time to wake a thread: it is measured
+between the other measurements, and the constant is the lower quartile of these times. The reason is
+that the cores of a virtual machine are slow for up to two seconds at a stretch, and that waking a
+thread then takes two or three times as long.
 
-Writers: threads that measure together are bound to one core each, start at a barrier, and share
-only data that they read; each writes a vector of its own. The word and the vector of a hand-over
-have one writer at a time: the thread whose number is in the word.
+Writers: threads that measure together are bound to one core each, and start at a barrier. They
+share only data that they read; each writes a vector of its own. Two measurements hand over a word
+from thread to thread, and one of the two also a vector. This word and this vector have one writer
+at a time: the thread whose number is in the word.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def probe(repeats: int = REPEATS) -> Machine:
 
     repeats : number of times that each loop runs
 
-    With one usable core, constants that need a second core have their defaults.
+    If only one core is usable, the constants that need a second core have their default values.
     """
     _prepare()
     n_threads = usable_workers(-1)
@@ -139,10 +141,9 @@ def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
 def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
     """Measure the time until a thread of the pool begins on another core.
 
-    The calling thread computes before and after.
-
-    Runs wake their workers in the same way. If the core has slept for long, waking takes twice as
-    long, but so does everything else then.
+    The calling thread computes before and after each measurement. Runs wake their workers in the
+    same way. If the other core has slept for long, waking takes twice as long; all other work on
+    this core takes twice as long, too.
     """
     placement = CorePlacement(2)
 
@@ -187,7 +188,7 @@ def _hand_over_ns(repeats: int) -> float:
 def _line_transfer_ns(repeats: int) -> float:
     """Measure the transfer of a cache line from a writing to a reading thread.
 
-    The writer spins afterwards, as busy as in a fit.
+    After each write the writer spins, because a worker in a fit is as busy.
     """
     vector = np.zeros(FEATURES, np.float32)
     word = _word()

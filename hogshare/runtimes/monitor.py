@@ -1,7 +1,8 @@
 """The repair of a run when workers die: it frees lock words, returns blocks, and repairs sums.
 
-Some rules store sums over rows. A dead worker may have left them half written, so they are summed
-anew. Only a dead worker's changes that were not yet folded into the shared vector are lost.
+Some rules store sums over rows. A dead worker may have left these sums half written, so they are
+computed anew. A dead worker's changes are lost only if they were not yet folded into the shared
+vector.
 
 Writer: the caller's main thread. It writes to shared words only through
 `hogshare.kernels.schedule.repair`.
@@ -37,8 +38,8 @@ class Monitor:
         s = self.session.schedule
         repair.bury(s.control, s.table[worker])
         if int(s.control[layout.PREPARER]) == worker + 1:
-            # it may have died between the two stores of a swap, and so have duplicated an entry:
-            # start again from a whole permutation
+            # The worker may have died between the two stores of a swap, and so have duplicated an
+            # entry: start again from a whole permutation.
             s.permutation[:] = np.arange(len(s.permutation))
         repair.release_words(self.session.vector.segments, s.control, worker)
         if self.session.has_master:
