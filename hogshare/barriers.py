@@ -1,10 +1,10 @@
 """Barriers: they decide, from the other workers' progress, when a worker may start its next block.
 
-A barrier reads the workers' clocks: the number of blocks that each worker has completed. It makes a
-worker wait *before* its next block. It ignores workers that are starting, done or dead; a late
-worker joins at the least clock of the others.
+A barrier reads the workers' clocks, that is, the number of blocks that each worker has completed.
+It makes a worker wait *before* its next block. It ignores workers that are starting, done or dead.
+A worker that joins late starts with the least clock of the other workers.
 
-`hogshare.kernels.schedule.barrier_codes` has the compiled form of all barriers but the user's own.
+`hogshare.kernels.schedule.barrier_codes` has the compiled forms of the built-in barriers.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class ASP:
 class BSP:
     """Bulk synchronous parallel: all workers start the same block together.
 
-    With private copies (`Shared` with an exchange) workers fold and claim in the order of their
-    numbers. The same seed and number of workers then give the same model bit for bit, in threads
-    and in processes.
+    With private copies (`Shared` with an exchange), workers fold their changes and claim blocks in
+    the order of their numbers. The same seed and number of workers then give the same model bit for
+    bit, in threads and in processes.
 
-    Source: Wang, Catterall and Mortier 2017, predicate (1); as a test of one worker,
+    Source: Wang, Catterall and Mortier 2017, predicate (1). A worker passes if
     ``clock <= min(clocks)``.
 
     Examples
@@ -68,7 +68,7 @@ class SSP:
     Parameters
     ----------
     staleness : int or float
-        Bound r of ``clock - min(clocks) <= r`` when a worker passes. 0 is `BSP`, infinity is `ASP`.
+        The bound r: a worker passes if ``clock - min(clocks) <= r``. 0 is `BSP`, infinity is `ASP`.
 
     Notes
     -----
@@ -90,17 +90,17 @@ class SSP:
 
 @dataclass(frozen=True)
 class PBSP:
-    """Probabilistic BSP: no worker is ahead of any in a random sample of the others.
+    """Probabilistic BSP: a worker waits while it is ahead of any worker in a random sample.
 
     Parameters
     ----------
     sample : int
-        Number of other workers' clocks to read, drawn without replacement. With the number of all
-        other workers, or more, it is `BSP`; with 0 it is `ASP`.
+        Number of other workers whose clocks are read, drawn without replacement. If it is at least
+        the number of all other workers, the barrier is `BSP`. If it is 0, the barrier is `ASP`.
     hold : bool, default=False
         Whether to reuse a sample until it lets the worker pass, instead of drawing a new one at
-        every poll. (A worker that dies or joins changes it.) The paper does not say which; the
-        progress of the two differs by up to a factor of two.
+        every poll. (The sample also changes when a worker dies or joins.) The paper does not say
+        which of the two it uses; their progress differs by up to a factor of two.
 
     Notes
     -----
@@ -123,7 +123,7 @@ class PBSP:
 
 @dataclass(frozen=True)
 class PSSP:
-    """Probabilistic SSP: no worker is more than `staleness` blocks ahead of a random sample.
+    """Probabilistic SSP: a worker may be up to `staleness` blocks ahead of a random sample.
 
     Parameters
     ----------
@@ -157,12 +157,13 @@ class PSSP:
 
 @dataclass(frozen=True)
 class Fraction:
-    """Fraction barrier: at least a share of the others is at most `staleness` blocks behind.
+    """Fraction barrier: a share of the other workers must be at most `staleness` blocks behind.
 
     Parameters
     ----------
     share : float
-        Share between 0 and 1. 1 is `SSP`, or `PSSP` with a sample.
+        Least share of the other workers, between 0 and 1. With a share of 1, the barrier is `SSP`,
+        or `PSSP` if there is a sample.
     staleness : int or float, default=0
         As in `SSP`.
     sample : int or None, default=None
@@ -196,14 +197,14 @@ class Fraction:
 
 @dataclass(frozen=True)
 class Throttled:
-    """Throttled release: after a block, a worker waits until enough others wait too.
+    """Throttled release: after a block, a worker waits until enough workers wait.
 
     Parameters
     ----------
     available : int
-        Number of waiting workers at which all waiting workers go on. If fewer workers are left in
-        the run, it is their number. 1 is `ASP`. With the number of workers, all workers wait for
-        each other as in `BSP`, but they go on in any order. This gives a different model.
+        When this number of workers wait, all of them go on. If fewer workers are left in the run,
+        their number is used instead. 1 is `ASP`. If it is the number of workers, all workers wait
+        for each other as in `BSP`, but they go on in any order. This gives a different model.
 
     Notes
     -----
@@ -238,12 +239,13 @@ def _store_staleness(barrier: SSP | PSSP | Fraction) -> None:
 
 
 def barrier_of(barrier: Any) -> Barrier:
-    """Return the barrier for an argument: a str is read by `parse`, and `ASP` is `ASP()`.
+    """Return the barrier that an argument specifies.
 
     Parameters
     ----------
     barrier : Barrier, callable, str, class or None
-        None is `ASP()`.
+        A str is read by `parse`. A class is called without arguments, so `ASP` is `ASP()`. None is
+    `ASP()`.
 
     Raises
     ------
@@ -330,7 +332,7 @@ def ask(barrier: UserBarrier, table: ProgressTable, me: int) -> bool:
     Raises
     ------
     BarrierError
-        If it raises, or returns anything but True or False.
+        If the barrier raises, or returns anything but True or False.
     """
     try:
         answer: Any = barrier(table, me)
@@ -363,13 +365,14 @@ NAMES = tuple(_NAMED)
 def parse(text: str) -> BuiltIn:
     """Read a barrier from the text of a command line or an argument.
 
-    After a colon come numbers, in the order of the class's parameters; a final ``hold`` is
-    ``hold=True``.
+    The text is a name. A colon and the parameters, in the order of the class, may follow. A final
+    ``hold`` means ``hold=True``.
 
     Raises
     ------
     ValueError
-        If there is no such barrier, or its number of parameters or their values are not valid.
+        If there is no such barrier, or if the number of parameters or one of their values is not
+        valid.
 
     Examples
     --------
@@ -404,7 +407,7 @@ def parse(text: str) -> BuiltIn:
 
 
 def named(text: str) -> BuiltIn | None:
-    """Return the built-in barrier with this `name_of`; None for a function's name.
+    """Return the built-in barrier whose `name_of` is `text`, or None for a function's name.
 
     Examples
     --------

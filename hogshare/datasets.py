@@ -1,4 +1,4 @@
-"""Data sets: four generators, and one loader for names and files.
+"""Data sets: four generators, and one loader for named sets and files.
 
 >>> from hogshare import datasets
 >>> X, y = datasets.zipf_classification(n_samples=1000, n_features=500, nnz_per_row=20, seed=0)
@@ -48,8 +48,9 @@ def clicks(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make a log of user-item pairs with popular items, busy users and different tastes.
 
-    A user never meets an item twice. The probability of the next item is proportional to the item's
-    popularity (by Zipf's law) times the match of its factors with the user's.
+    No pair occurs twice. The probability of a user's next item is proportional to the item's
+    popularity (by Zipf's law), times the exponential of 0.6 times the product of the item's factors
+    and the user's factors.
 
     Parameters
     ----------
@@ -63,7 +64,8 @@ def clicks(
     -------
     users, items : ndarray of int64 of shape (n_pairs,)
     times : ndarray of float64 of shape (n_pairs,)
-        Time of each pair, from 0 to 1, ascending: a user meets preferred items roughly first.
+        Time of each pair, from 0 to 1, in ascending order. Among a user's pairs, preferred items
+        tend to come first.
 
     Raises
     ------
@@ -111,12 +113,12 @@ def zipf_classification(
     dtype: Any = np.float64,
     noise: float = 0.3,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """Make a sparse set of two classes that resembles text: the shape of rcv1 by default.
+    """Make a sparse set of two classes that resembles text; by default, it has rcv1's shape.
 
     A row is a bag of words. Word frequencies follow the law of Zipf and Mandelbrot: a few columns
-    occur in most rows, and most columns in few rows. On such rows workers that share one vector
-    conflict. Row lengths are log-normal, values are scikit-learn's tf-idf (sublinear, smoothed)
-    with rows of norm one, and the columns are shuffled. Labels come from a sparse linear model with
+    occur in most rows, and most columns in few rows. On such rows, workers that share one vector
+    conflict. Row lengths are log-normal. Values are scikit-learn's tf-idf (sublinear, smoothed),
+    scaled to rows of norm one. Columns are shuffled. Labels come from a sparse linear model with
     noise; each class has about half of the rows.
 
     Parameters
@@ -130,12 +132,13 @@ def zipf_classification(
     dtype : dtype, default=float64
         Type of the values.
     noise : float, default=0.3
-        Standard deviation of the noise in the labels' margin, divided by the margin's own.
+        Standard deviation of the noise in the labels' margin, divided by the standard deviation of
+        the margin without noise.
 
     Returns
     -------
     X : csr_array of shape (n_samples, n_features)
-        Sorted, without duplicates, indices int32.
+        The indices are sorted, unique and of type int32.
     y : ndarray of int64 of shape (n_samples,)
         0 or 1.
     """
@@ -169,7 +172,7 @@ def zipf_classification(
 def _words_per_row(
     rng: np.random.Generator, n_samples: int, nnz_per_row: float, share: np.ndarray
 ) -> np.ndarray:
-    """Return the number of draws for each row that gives the wanted mean of *different* words.
+    """Return each row's number of draws that makes the mean of *different* words `nnz_per_row`.
 
     With W draws, word j is missing with probability (1 - share_j)^W. This gives the expected number
     of different words as a function of W; the function is inverted by interpolation on a grid.
@@ -204,7 +207,8 @@ def dense(
     dtype : dtype, default=float64
         Type of `X`, and of `y` for regression.
     noise : float, default=0.3
-        Standard deviation of the noise in the margin, divided by the margin's own.
+        Standard deviation of the noise in the margin, divided by the standard deviation of the
+        margin without noise.
 
     Returns
     -------
@@ -282,9 +286,10 @@ def load(
         (``.gz``, ``.bz2``, ``.xz``). A known name takes precedence over a file of that name;
         ``./digits`` is the file.
     data_home : str or Path, default=None
-        Folder of the named sets that are local files, and of files that are not found from the
-        current folder; by default the environment's ``HOGSHARE_DATA``. The sets that scikit-learn
-        downloads (``rcv1``, ``covtype``, ``20newsgroups``) are stored in scikit-learn's folder.
+        Folder of the named sets that are local files. A file that is not found from the current
+        folder is searched for in this folder. By default, the environment variable
+        ``HOGSHARE_DATA``. The sets that scikit-learn downloads (``rcv1``, ``covtype``,
+        ``20newsgroups``) are stored in scikit-learn's folder.
     dtype : dtype, default=float64
         Type of the rows.
     n_features : int, default=None
@@ -295,8 +300,8 @@ def load(
         if an index 0 occurs, else 1. Set it for files that belong together, such as training and
         test rows: one of them may lack index 0 by chance.
     label_column : str or int, default=None
-        Column of the labels in a file of CSV or another table: its name, or its place counted
-        from 0 (-1 is the last). None: the file has no labels.
+        Name or number of the column with the labels, in a CSV file or another table. Numbers count
+        from 0, and -1 is the last column. None: the file has no labels.
     format : str, default=None
         Format of a file: "libsvm", "csv", "npz", "npy", "parquet", "arrow", "jsonl", "ldac"
         (LDA-C), "mtx" (MatrixMarket), "uci" (a bag of words) or "arff". None: detected from the
@@ -312,7 +317,7 @@ def load(
     ------
     ValueError
         If no set or file has that name, or the file is damaged (the message names the file, and
-        the line of text). If `zero_based` is given for another format.
+        the line of text). If `zero_based` is given for a format other than LIBSVM text.
     OSError
         If a path does not lead to a file, or a download fails.
 
@@ -355,7 +360,7 @@ def locate(name: str | Path, data_home: str | Path | None = None) -> Path | None
     Raises
     ------
     ValueError, OSError
-        As `load`, if no file is found.
+        If no file is found, as in `load`.
     """
     text, folder = str(name), _folder(data_home)
     if text in names():

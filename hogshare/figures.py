@@ -82,7 +82,7 @@ def draw_run(title: str, trace: Any, losses: Any, staleness: Any, ax: Any = None
     staleness : ndarray
         Number of pushes at each staleness.
     ax : matplotlib Axes or a pair of them, default=None
-        Where to draw. One Axes shows the trace only; None makes a figure of two panels.
+        Where to draw. A single Axes shows only the trace. None: on a new figure of two panels.
 
     Returns
     -------
@@ -123,14 +123,15 @@ def draw_staleness(histogram: Any, ax: Any) -> None:
 
 
 def draw_inputs(histogram: Any, ax: Any = None) -> Any:
-    """Draw the share of reduces at each number of used inputs.
+    """Draw the share of reduces that used 0, 1, 2, ... inputs.
 
     Parameters
     ----------
     histogram : ndarray of int
-        Number of reduces that used 0, 1, 2, ... inputs.
-    ax : matplotlib Axes, default=None
-        Where to draw; None makes a figure.
+        Number of reduces that used 0, 1, 2, ... inputs. An input is the message of an in-neighbour.
+
+        ax : matplotlib Axes, default=None
+        Where to draw. None: on a new figure.
 
     Returns
     -------
@@ -151,7 +152,7 @@ def draw_edges(edges: Sequence[tuple[int, int]], sizes: Mapping[str, Any], ax: A
     sizes : mapping of str to ndarray
         For each kind of message, the bytes of each edge.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a figure.
+        Where to draw. None: on a new figure.
 
     Returns
     -------
@@ -175,7 +176,7 @@ def draw_shares(clocks: Any, shares: Mapping[str, Any], ax: Any = None) -> Any:
     shares : mapping of str to array of shape (n_spans,)
         Shares by the name of their series.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a figure.
+        Where to draw. None: on a new figure.
 
     Returns
     -------
@@ -199,9 +200,10 @@ def draw_speedups(
     ----------
     workers : sequence of int
     throughput, in_time : array-like
-        Speedups for each number of workers; `in_time` is None if it was not predicted.
+        Speedup of the throughput, and of the time to an objective, for each number of workers.
+        `in_time` is None if it was not predicted.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a figure.
+        Where to draw. None: on a new figure.
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """Ranking metrics for the first k recommended items, and splits of ratings to measure them.
 
-A list has items, best first. A metric depends on the places of the items that are relevant to the
-user; ratings do not count. Each metric is the mean over users with at least one relevant item.
+A list has the items recommended to a user, best first. A metric depends only on the places of the
+user's relevant items in the list, not on ratings. Each metric is the mean over users with at least
+one relevant item.
 
 Examples
 --------
@@ -38,16 +39,17 @@ Relevant = Sequence[Collection[Any]]
 
 
 def precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
-    """Compute the share of the first k places with a relevant item.
+    """Compute the share of the first k places that have a relevant item.
 
     Parameters
     ----------
     recommended : sequence of lists
-        For each user the recommended items, best first, each once. If a list is shorter than k, the
-        missing places count as misses.
+        For each user, the recommended items without duplicates, best first. If a list is shorter
+        than k, the missing places count as misses.
     relevant : sequence of collections
         For each user the relevant items.
     k : int, default=10
+        Number of recommended items that count.
 
     Returns
     -------
@@ -129,8 +131,8 @@ def ndcg_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
 def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) -> float:
     """Compute the mean average precision (MAP).
 
-    It is the sum, over hits, of the precision up to the hit's place. The sum is divided by the
-    largest possible number of hits, at most k.
+    A user's average precision is a sum over the hits, divided by the largest possible number of
+    hits (at most k). Each hit adds the precision of the list up to the hit's place.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ def average_precision_at_k(recommended: Lists, relevant: Relevant, k: int = 10) 
 
 
 def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) -> float:
-    """Compute the area under the ROC curve if the order after the first k items is unknown.
+    """Compute the area under the ROC curve, with an unknown order after the first k items.
 
     This is the probability that a relevant item precedes an irrelevant one. For two items that are
     not among the first k, both orders are equally likely.
@@ -177,8 +179,8 @@ def auc_at_k(recommended: Lists, relevant: Relevant, n_items: int, k: int = 10) 
     Raises
     ------
     ValueError
-        As `precision_at_k`; if `n_items` is below the number of relevant or recommended items of a
-        user, or all items are relevant to a user.
+        As in `precision_at_k`. Also if `n_items` is below a user's number of relevant or
+        recommended items, or if all items are relevant to a user.
 
     Examples
     --------
@@ -196,13 +198,14 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
     Parameters
     ----------
     model : MatrixFactorization
-        Or an estimator with `users_`, `items_` and a `recommend(users, n)` that returns pairs of
-        item and score.
+        A fitted model. Another estimator may be used if it has `users_`, `items_` and a method
+        `recommend(users, n)` that returns pairs of item and score.
     users, items : array-like of shape (n_pairs,)
-        Relevant pairs that were not in the fit: items of the fit are not recommended to their
-        users again. Pairs whose user or item is unknown to the model are left out, because the
-        model cannot recommend them.
+        Relevant pairs that were not in the fit. (The model never recommends an item to a user whose
+        pair with this item was in the fit.) Pairs whose user or item is unknown to the model are
+        left out, because the model cannot recommend them.
     k : int, default=10
+        Number of recommended items that count.
 
     Returns
     -------
@@ -257,17 +260,18 @@ def ranking_metrics_at_k(model: Any, users: Any, items: Any, k: int = 10) -> dic
 def leave_k_out(
     users: Any, k: int = 1, *, times: Any = None, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split ratings: hold out k ratings of each user for a test; the others are for training.
+    """Split ratings into training and test: k ratings of each user are held out for the test.
 
     Parameters
     ----------
     users : array-like of shape (n_ratings,)
         User of each rating.
     k : int, default=1
-        Ratings to hold out per user; all ratings of a user with k or fewer are for training.
+        Number of ratings to hold out per user. If a user has at most k ratings, all of them are for
+        training.
     times : array-like of shape (n_ratings,), default=None
-        Time of each rating. The latest ratings are held out; among equal times, the last ones in
-        `users`. None is a random choice.
+        Time of each rating. Each user's latest ratings are held out; if times are equal, the last
+        ones in `users`. None: ratings are held out at random.
     random_state : int, RandomState or None, default=None
         Seed of the random choice.
 
@@ -307,15 +311,15 @@ def leave_k_out(
 
 
 def split_by_time(times: Any, test_size: float = 0.25) -> tuple[np.ndarray, np.ndarray]:
-    """Split ratings at a point in time: later ratings are for a test.
+    """Split ratings at a point in time: later ratings are for the test.
 
     Parameters
     ----------
     times : array-like of shape (n_ratings,)
         Time of each rating.
     test_size : float, default=0.25
-        Largest share of the ratings for the test; ratings with the same time are not separated, so
-        the share may be smaller.
+        Largest share of the ratings for the test. Ratings with the same time are not separated,
+        which may make the share smaller.
 
     Returns
     -------

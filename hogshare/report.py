@@ -48,8 +48,8 @@ class Trace:
         Squared Euclidean norm of the objective's gradient, if requested with
         ``solve(..., gradients=True)``.
     disagreement : ndarray of float or None, default=None
-        If each worker has its own model: the root mean square, over workers, of the distance
-        between the worker's model and the mean model.
+        For a plane on which each worker has its own model: the root mean square, over workers, of
+        the distance between a worker's model and the mean model.
     """
 
     epochs: np.ndarray
@@ -85,7 +85,7 @@ class Trace:
         Returns
         -------
         float or None
-            None if no snapshot is that low.
+            The point on the axis, or None if no snapshot is that low.
         """
         reached = np.flatnonzero(self.objective <= objective)
         if not reached.size:
@@ -141,53 +141,56 @@ class Report(Document):
         Mean training loss of each epoch; the loss of a row is computed before the row's own step.
         Empty if ``Stop.tol`` is None, because nothing else needs it.
     checks : list of dict
-        Evaluations of the model for ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
-        ``objective``, and the requested numbers. The last entry is for the returned model. With
-        ``Stop(confirm=True)`` also evaluations made when losses stopped falling: ``epoch``,
-        ``objective``, ``gain``.
+        Evaluations of the model for ``Stop(gradient=...)``, ``gap`` or ``relative_gap``, with the
+        keys ``epoch``, ``objective`` and the requested criteria. The last entry is for the returned
+        model. With ``Stop(confirm=True)``, the list also has the evaluations made when losses
+        stopped falling, with the keys ``epoch``, ``objective`` and ``gain``.
     trace : Trace or None
         The objective along the run, if requested.
     workers : list of dict
-        For each worker ``worker``, ``state``, ``moves`` (its last changes of state), ``blocks``,
-        ``rows``, ``pushes``, ``dropped``, ``waiting_seconds``, ``mean_block_seconds``,
-        ``largest_lead``, ``joined_seconds`` and ``pid``. ``largest_lead`` is None if the worker
-        never asked for the others' clocks, as without a barrier. A user-defined plane may add
-        ``waiting_for_plane_seconds``, a part of ``waiting_seconds``.
+        For each worker, a dict with the keys ``worker``, ``state``, ``moves`` (its last changes of
+        state), ``blocks``, ``rows``, ``pushes``, ``dropped``, ``waiting_seconds``,
+        ``mean_block_seconds``, ``largest_lead``, ``joined_seconds`` and ``pid``. ``largest_lead``
+        is None if the worker never read the other workers' clocks, for example in a run without a
+        barrier. A user-defined plane may add ``waiting_for_plane_seconds``, a part of
+        ``waiting_seconds``.
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, the number of pushes by others
-        between a worker's pull and its push. The last bin counts that staleness and more. With a
-        master, the histogram counts messages: a message's staleness is the number of other workers'
-        messages that the master had taken and that were not in the snapshot.
+        between a worker's pull and its push. The last bin also counts all larger values of
+        staleness. With a master, the histogram counts messages: a message's staleness is the number
+        of other workers' messages that the master had taken and that were not in the snapshot.
     ages : ndarray of int or None
         With a master, a histogram of ages: ``ages[t]`` messages had age ``t``, the number of
         updates of the model between a message's snapshot and its own update. An update is the sum
-        of M messages and may include the worker's own previous one. None without a master: an
-        update is then a push, no push of the worker's own comes in between, and the age is the
-        staleness.
+        of M messages and may include the worker's own previous message. Without a master, `ages` is
+        None, because each update is one push, and the age is the staleness.
     turns : int64 array of shape (n_workers, n_turns, 4)
-        The last quanta of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros if a
-        worker had fewer. A quantum is some milliseconds of blocks without a pause. In the JSON:
-        totals and quantiles.
+        The last quanta of each worker, at most 256. The columns are blocks, rows, pushes and
+        nanoseconds. The rows after a worker's last quantum are zeros. A quantum is the blocks of
+        one compiled call, some milliseconds long. The JSON has totals and quantiles instead of this
+        array.
     mail : dict or None
-        If a master took the workers' messages: the number of ``messages``, and the ``seconds``
-        that the master spent on them.
+        The number of ``messages`` that the master took, and the ``seconds`` that it spent on them.
+        None without a master.
     seconds : dict
-        Wall time: ``setup``, ``compile``, ``run`` and ``total``. A simulated run adds ``virtual``,
-        the time on its virtual clock, which the trace and the workers use too.
+        Wall time: ``setup``, ``compile``, ``run`` and ``total``. A simulated run also has
+        ``virtual``, the time on its virtual clock. The times in `trace` and `workers` are then on
+        the virtual clock.
     traffic : dict
-        For each kind of message, the numbers of ``messages`` and ``bytes``, and the same for each
-        of its ``edges``, such as ``"0 to 1"``. Empty if workers share all memory, because nothing
-        is sent. ``docs/guide/reports.md`` lists the kinds of each plane.
+        For each kind of message, the numbers of ``messages`` and ``bytes``. ``edges`` has the same
+        numbers for each edge, such as ``"0 to 1"``. Empty if workers share all memory, because
+        nothing is sent. ``docs/guide/reports.md`` lists the kinds of each plane.
     reduces : Reduces or None
-        On `Replicas`, how its workers averaged (`hogshare.planes.replicas.reduces.Reduces`).
+        On `Replicas`, the reduces of its workers (`hogshare.planes.replicas.reduces.Reduces`).
     exchanges : Exchanges or None
         On `Mirrors`, the messages of its centres (`hogshare.planes.mirrors.exchanges.Exchanges`).
     notes : list of str
-        Automatic choices with their reasons, and the workers that died with the cause.
+        Automatic choices with their reasons, and the workers that died with the causes of their
+        deaths.
     theory : dict or None
-        Constants, conditions and bounds of the algorithm's analysis for this run, and in
-        ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None if
-        no such analysis exists or it was not requested.
+        Constants, conditions and bounds of the algorithm's analysis for this run
+        (``docs/theory.md``). ``sentence`` says whether linear speedup is to be expected. None if no
+        such analysis exists, or if it was not requested.
     again : Repeatable or None
         The arguments of `solve`, with which `predict` repeats the run on a virtual clock. Not part
         of the JSON.
@@ -301,9 +304,9 @@ class Report(Document):
         return largest_of(self.staleness)
 
     def epochs_to(self, objective: float) -> float | None:
-        """Epochs until the objective reached a value, interpolated on the trace.
+        """Return the epochs until the objective reached a value, interpolated on the trace.
 
-        Returns None if the value was not reached; raises ValueError if the run has no trace.
+        Returns None if the value was not reached. Raises ValueError if the run has no trace.
         """
         return self._traced().first(objective, "epochs")
 
@@ -318,23 +321,25 @@ class Report(Document):
         problem: Any = None,
         objective: float | None = None,
     ) -> Prediction:
-        """Predict the time of this run with other numbers of workers, a core for each.
+        """Predict the time of this run with other numbers of workers, each on its own core.
 
-        The run's recorded quanta give the time of a row and the variation among blocks. In most
-        runs the times of rows and of exchanges are in a fixed ratio and cannot be separated. The
-        cost of an exchange is estimated by least squares over the quanta. If the estimate's
-        standard error is a fifth or more, the cost is taken from the machine's constants instead
-        (``hogshare info --probe``). With these costs, workers claim blocks from one ticket, under
-        the run's barrier, on a virtual clock.
+        The run's recorded quanta give the time of a row and the variation among blocks. The cost of
+        an exchange is estimated by least squares over the quanta. In most runs, the times of rows
+        and of exchanges are in a fixed ratio and cannot be separated. If the estimate's standard
+        error is a fifth or more, the cost is taken from the machine's constants instead
+        (``hogshare info --probe``). With these costs, the run is simulated on a virtual clock:
+        workers claim blocks from one shared counter, under the run's barrier.
 
         Parameters
         ----------
         n_workers : sequence of int, default=(1, 2, 4, 8, 16)
+            Numbers of workers to predict.
         problem : LinearProblem, default=None
             The solved problem. If given, its gradients are also computed on the virtual clock, to
             predict the number of epochs; this needs a trace and takes some time.
         objective : float, default=None
-            With a problem, the objective to reach; None: 98 % of the gain of this run.
+            The objective to reach, if a problem is given. None: the objective at 98 % of the gain
+            of this run.
 
         Returns
         -------
@@ -380,9 +385,10 @@ class Report(Document):
         return replace(self, model=replace(self.model, memory=None))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the model's coefficients, as data for JSON.
+        """Return the report without the model's coefficients, as data for JSON.
 
-        Only shape, type and step counter of the model are included; NaN and infinity become None.
+        Only the shape, the type and the step counter of the model are included. NaN and infinity
+        become None.
         """
         left_out = ("model", "again", "recording")
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
@@ -485,7 +491,7 @@ class Report(Document):
         Parameters
         ----------
         ax : matplotlib Axes or a pair of them, default=None
-            Where to draw. One Axes shows the trace only; None makes a figure of two panels.
+            Where to draw. A single Axes shows only the trace. None: on a new figure of two panels.
 
         Returns
         -------

@@ -9,8 +9,8 @@ are late, and the step is computed from an old model.
 Every worker sleeps for `base` in every block. With a base far above the computing time, any number
 of workers can be measured on few cores, because a sleeping worker needs no core.
 
-Random draws depend only on the seed, the worker and the number of its block. They are the same
-however the workers interleave.
+Random draws depend only on the seed, the worker and the number of the worker's block. They do not
+depend on how the workers interleave.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class Stragglers(ABC):
         """
 
     def sleep(self, worker: int, block: int, n_workers: int, measured: float = 0.0) -> float:
-        """Return seconds to sleep in a block; `measured` is the mean block time, 0 if unknown.
+        """Return the seconds to sleep in a block, at most eleven days.
 
-        At most eleven days.
+        measured : the mean block time in seconds; 0 if unknown
         """
         late = self.lateness(worker, block, n_workers, self.base or measured)
         if not is_number(late) or late != late:  # NaN differs from itself
@@ -146,12 +146,12 @@ class ControlledDelay(Stragglers):
 
 @dataclass(frozen=True)
 class ProductionCluster(Stragglers):
-    """A share of the workers is late in every block, each by its own factor, a few by a large one.
+    """A share of the workers is late in every block, each by its own factor.
 
-    In addition to each block, most stragglers sleep 1.5 to 2.5 times the mean block time, and
-    stragglers in the long tail 2.5 to 10 times. Factors are drawn uniformly, once per worker. With
-    the default shares, 6 of 32 workers are of the first kind and 2 of the second. The seed decides
-    which.
+    In each of its blocks, a straggler sleeps for the mean block time, multiplied by the straggler's
+    factor. The factor is from 1.5 to 2.5 for most stragglers, and from 2.5 to 10 for stragglers in
+    the long tail. Factors are drawn uniformly, once per worker. With the default shares, 32 workers
+    have 6 stragglers outside the long tail and 2 in it. The seed decides which workers they are.
 
     Parameters
     ----------
@@ -209,14 +209,14 @@ def _production_factors(share: float, long_tail: float, seed: int, n_workers: in
 class LogNormal(Stragglers):
     """Every block takes a random multiple of the mean block time: log-normal, with mean 1.
 
-    With a base, a block sleeps `base` times the multiple. Without one, a block sleeps only if its
-    multiple is above 1, because a sleep cannot make it faster.
+    With a base, a worker sleeps `base` times the multiple in each block. Without a base, a worker
+    sleeps only if the multiple is above 1, because a sleep cannot make a block faster.
 
     Parameters
     ----------
     sigma : float
-        Standard deviation of the multiple's logarithm. If it is small, it is roughly the standard
-        deviation of the multiple.
+        Standard deviation of the multiple's logarithm. A small `sigma` is roughly the standard
+        deviation of the multiple itself.
     seed : int, default=0
     base : float, default=0.0
         As in `Stragglers`.
@@ -257,8 +257,8 @@ class Recorded(Stragglers):
     Parameters
     ----------
     seconds : sequence of sequences of float
-        ``seconds[worker][block]``, one list per worker of the run. After its last entry a list
-        repeats from its first; a worker with an empty list is never late.
+        ``seconds[worker][block]``, with one list per worker of the run. After the last entry of a
+        list, its first entry comes again. A worker with an empty list is never late.
     base : float, default=0.0
         As in `Stragglers`.
 
@@ -295,7 +295,7 @@ class Recorded(Stragglers):
 
 
 def stragglers_of(law: Any) -> Stragglers | None:
-    """Return the law of a specification, or None; text is read as by `parse`.
+    """Return the law that an argument specifies, or None; text is read by `parse`.
 
     Raises
     ------

@@ -3,20 +3,21 @@
 A *graph* is an adjacency array: ``graph[i, j]`` is True if worker i sends to worker j; the diagonal
 is False. *Weights* are an array of the same shape: worker i weights the vector of worker j by
 ``weights[i, j]`` and its own by ``weights[i, i]``; a round is ``weights @ vectors``. All functions
-are pure: they take arrays and return arrays or numbers. An array of another shape raises
-ValueError, and so does a number of workers that is not whole.
+are pure: they take arrays and return arrays or numbers. They raise ValueError for an array of
+another shape, and for a number of workers that is not an integer.
 
 Sources: Kadav and Kruus 2016 (ASAP) for the graphs, their spectral gap and figure 2; Xiao and Boyd
 2004 for Metropolis weights; Sinkhorn and Knopp 1967 for fair weights of directed graphs; Kempe,
 Dobra and Gehrke 2003 for push-sum; Ying et al. 2021 for exponential graphs. Departures from ASAP:
 (1) the root graph is the additive graph of the paper's text, whose weights are doubly stochastic;
-(2) the gap is the gap of the weights themselves (`spectral_gap`). The paper's figure 2 was made
-from a multiplicative graph and the mean in-degree (`root_expander`, `figure_2_gap`).
+(2) the gap is computed from the weights themselves (`spectral_gap`). The gaps of the paper's figure
+2 are computed from a multiplicative graph (`root_expander`) and its mean in-degree
+(`figure_2_gap`).
 
 Examples
 --------
-The share of the distance to agreement that a round removes for 25 workers, and the rounds until
-the distance is a thousandth:
+For 25 workers, print the share of the distance to agreement that a round removes, and the number of
+rounds that reduce the distance to a thousandth:
 
 >>> from hogshare import topology
 >>> for make in (topology.ring, topology.root_expander, topology.all_to_all):
@@ -126,6 +127,7 @@ def all_to_all(n: int) -> np.ndarray:
     Parameters
     ----------
     n : int
+        Number of workers.
 
     Returns
     -------
@@ -177,9 +179,10 @@ def root_expander(n: int, multiplicative: bool = False) -> np.ndarray:
     Parameters
     ----------
     n : int
+        Number of workers.
     multiplicative : bool, default=False
-        Send from i to ``floor(i * sqrt(n))`` instead of ``i + floor(sqrt(n))``: the graph of ASAP's
-        figure 2. Its in-degrees differ, and so does the influence of its workers.
+        If True, worker i sends to ``floor(i * sqrt(n))`` instead of ``i + floor(sqrt(n))``. This is
+        the graph of ASAP's figure 2. Its workers differ in their in-degrees and in their influence.
     """
     ranges.whole(1, n=n)
     ranges.flag(multiplicative=multiplicative)
@@ -193,14 +196,14 @@ def exponential(n: int) -> np.ndarray:
 
     ::
 
-        0 -> 1,  0 -> 2,  0 -> 4      (n = 8; and so from each)
+        0 -> 1,  0 -> 2,  0 -> 4      (n = 8; the same from each worker)
     """
     ranges.whole(1, n=n)
     return _circulant(n, [1 << k for k in range((int(n) - 1).bit_length())])
 
 
 def one_peer(n: int) -> list[np.ndarray]:
-    """Make one graph per step of the exponential graph, for rounds that cycle through them.
+    """Make one graph for each distance of the exponential graph; rounds cycle through them.
 
     ::
 
@@ -241,7 +244,7 @@ def hypercube(n: int) -> np.ndarray:
 
 
 def random_regular(n: int, degree: int = 2, seed: Any = 0) -> np.ndarray:
-    """Connect each worker to and from `degree` random others; the graph is always connected.
+    """Make a random connected graph; each worker has `degree` senders and `degree` readers.
 
     ::
 
@@ -250,8 +253,9 @@ def random_regular(n: int, degree: int = 2, seed: Any = 0) -> np.ndarray:
     Parameters
     ----------
     n : int
+        Number of workers.
     degree : int, default=2
-        At most n - 1.
+        Number of workers to which a worker sends, at most n - 1.
     seed : int or Generator, default=0
 
     Raises
@@ -292,7 +296,7 @@ GRAPHS: dict[str, Callable[[int], Any]] = {
 
 
 def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
-    """Return the graphs of a specification: one per round of a cycle, usually a single graph.
+    """Return the graphs that an argument specifies: one per round of a cycle, usually only one.
 
     Parameters
     ----------
@@ -377,13 +381,14 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
         "uniform": equal weights for all in-neighbours and the worker itself (ASAP, A.2).
         "metropolis", for undirected graphs: 1 / (1 + the larger of the two degrees) for each
         neighbour, and the remainder for the worker itself. "push-sum": each sender divides its
-        weight equally among its out-neighbours and itself; columns sum to one, rows do not, and
-        averages are ``(Q x) / (Q y)`` with ``y <- Q y`` from ones. "auto": weights with equal
+        weight equally among its out-neighbours and itself; columns sum to one, and rows do not.
+        With these weights Q, each worker has a mass y besides its vector x. Masses begin as ones, a
+        round sets ``y <- Q y``, and the averages are ``(Q x) / (Q y)``. "auto": weights with equal
         influence of all workers, if the graph has such weights: (1) uniform weights if these are
         doubly stochastic; (2) else Metropolis weights if the graph is undirected; (3) else uniform
         weights whose rows and columns are scaled until they sum to one (Sinkhorn and Knopp 1967).
-        The last exist on every strongly connected graph. If the graph has an edge without a path
-        back, "auto" is "uniform".
+        The scaled weights exist on every strongly connected graph. If an edge of the graph has no
+        path from its reader back to its sender, "auto" is "uniform".
 
     Returns
     -------
@@ -499,10 +504,10 @@ def _labels(graph: np.ndarray) -> np.ndarray:
 
 
 def influence(weights: np.ndarray) -> np.ndarray:
-    """Return the share of each worker's vector in the final agreement: float64 (n,), of sum one.
+    """Return the share of each worker's vector in the final agreement: float64 of shape (n,).
 
-    It is the left eigenvector of the eigenvalue one (ASAP, A.3). With push-sum weights all shares
-    are equal.
+    The shares sum to one. They are the left eigenvector of the eigenvalue one (ASAP, A.3). With
+    push-sum weights, all shares are equal.
     """
     w = _numbers(weights)
     if not is_row_stochastic(w):
@@ -533,12 +538,13 @@ class Gap(float):
 
 
 def spectral_gap(weights: np.ndarray) -> Gap:
-    """Return the share of the distance to the mean that a round removes: 0 never agrees, 1 at once.
+    """Return the share of the distance to the mean that a round removes.
 
-    For doubly stochastic weights it is ``1 - sigma_2``, with the second largest singular value.
-    This is a bound for every round: the distance from the mean falls by at least that share. For
-    other weights, whose ``sigma_1`` may be above one, it is ``1 - |lambda_2|``, with the second
-    largest eigenvalue: the share in the long run.
+    With a share of 0, workers never agree. With a share of 1, they agree after one round. For
+    doubly stochastic weights, the share is ``1 - sigma_2``, where sigma_2 is the second largest
+    singular value. In every round, the distance from the mean falls by at least this share. For
+    other weights, ``sigma_1`` may be above one. Their share is ``1 - |lambda_2|``, where lambda_2
+    is the second largest eigenvalue. The distance falls by this share per round in the long run.
 
     Parameters
     ----------
@@ -570,8 +576,8 @@ def figure_2_gap(graph: np.ndarray) -> float:
     """Return the gap by the formula of ASAP's figure 2, with the *mean* in-degree.
 
     It is ``sigma_1 - sigma_2``, the difference of the two largest singular values of the adjacency
-    with self-loops, divided by the adjacency's mean in-degree. If degrees differ, it is not a rate
-    of convergence; it serves to compare with the figure.
+    with self-loops, divided by the adjacency's mean in-degree. If degrees differ, this gap is not a
+    rate of convergence; it is only for comparisons with the figure.
     """
     a = _is_edge(graph)
     np.fill_diagonal(a, True)
@@ -583,17 +589,18 @@ def figure_2_gap(graph: np.ndarray) -> float:
 def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float = 1e-3) -> float:
     """Predict the rounds until the workers' disagreement is `nearer` times its initial value.
 
-    It is computed from powers of the weights W, with pi their `influence`: the first t at which the
-    Frobenius norm of ``W^t - 1 pi^T`` is at most `nearer` times the norm of ``I - 1 pi^T``. This
-    norm is the root mean square over starts with independent numbers. (`spectral_gap` alone gives
-    the bound ``log(nearer) / log(1 - gap)``. The bound is several times too large if many singular
-    values are similar.)
+    Let W be the weights, and pi their `influence`. The result is the first t at which the Frobenius
+    norm of ``W^t - 1 pi^T`` is at most `nearer` times the norm of ``I - 1 pi^T``. This norm is the
+    root mean square of the disagreement over initial vectors with independent values.
+    (`spectral_gap` alone gives the bound ``log(nearer) / log(1 - gap)``. The bound is several times
+    too large if many singular values are similar.)
 
     Parameters
     ----------
     weights : array of shape (n, n), or a list of them
-        Rounds cycle through a list.
+        The rounds cycle through a list.
     nearer : float, default=1e-3
+        Factor by which the disagreement has to shrink.
 
     Returns
     -------
@@ -663,7 +670,7 @@ class Check:
 
 
 def check(weights: np.ndarray) -> Check:
-    """Check whether workers that average with these weights agree, and with whose influence.
+    """Check whether workers that average with these weights agree, and compute their influence.
 
     Parameters
     ----------
@@ -717,7 +724,7 @@ class Design:
     graph : bool array of shape (n, n)
     weights : float64 array of shape (n, n)
     degree : int
-        Messages per worker and round, at most.
+        Largest number of messages that a worker sends in a round.
     gap : Gap
     rounds : float
         Rounds until all workers are a thousand times nearer to agreement.
@@ -744,9 +751,9 @@ def design(
     n : int
         Number of workers.
     degree : int or None, default=None
-        Messages that a worker sends in a round, at most.
+        Largest number of messages that a worker may send in a round.
     bytes : float or None, default=None
-        Bytes that a worker sends in a round, at most; an alternative to `degree`.
+        Largest number of bytes that a worker may send in a round; an alternative to `degree`.
     message : float, default=1.0
         Bytes of a message.
 
@@ -757,7 +764,7 @@ def design(
     Raises
     ------
     ValueError
-        If both or neither of `degree` and `bytes` are given, or they allow not even one message.
+        If both or neither of `degree` and `bytes` are given, or if the limit is below one message.
 
     Examples
     --------
@@ -806,12 +813,12 @@ def design(
 def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
     """Return the survivors' graph, with a dead worker's senders connected to its readers.
 
-    A dead worker's in-neighbours are matched with its out-neighbours: all other workers preserve
-    their degrees, and a connected graph stays connected. If the survivors are connected and have
-    equal degrees without new edges, no edges are added. A regular graph therefore stays regular,
-    and its uniform weights stay doubly stochastic. On any connected result the weights of
-    `mixing_weights` are doubly stochastic. If survivors were already cut off, edges of a ring
-    connect them.
+    A dead worker's in-neighbours are matched with its out-neighbours. The degrees of all other
+    workers stay the same, and a connected graph stays connected. If the survivors are connected and
+    have equal degrees without new edges, no edges are added. A regular graph therefore stays
+    regular, and its uniform weights stay doubly stochastic. On any connected result the weights of
+    `mixing_weights` are doubly stochastic. If the graph was not connected before the deaths, edges
+    of a ring connect the survivors.
 
     Parameters
     ----------
@@ -856,12 +863,13 @@ def _is_whole(graph: np.ndarray) -> bool:
 
 
 def _matched(graph: np.ndarray, senders: np.ndarray, readers: np.ndarray) -> list[tuple[int, int]]:
-    """Give each sender a reader by a new edge, in place; return the new edges.
+    """Add an edge from each sender to a reader, in place, and return the new edges.
 
     The new edges are a largest matching. If a sender s and a reader r remain unmatched, an existing
     edge (i, j) is split into (i, r) and (s, j). If all workers had d neighbours, such an edge
-    exists. Proof: otherwise every j that s might reach would receive only from r and from workers
-    that send to r. These are d workers, and s is not among them. Then s could have been matched.
+    exists. Proof: otherwise every worker j to which s could be connected would receive only from r
+    and from workers that send to r. These are d workers, and s is not among them. Then s could have
+    been matched.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -894,9 +902,9 @@ def _only(worker: int, graph: np.ndarray) -> np.ndarray:
 def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int]]) -> None:
     """Swap the readers of two edges of different parts, in place, until one part remains.
 
-    All degrees stay the same, and connected workers stay connected: in either part a path without
-    the swapped edge led from the edge's reader back to its sender. New edges are swapped before old
-    edges.
+    All degrees stay the same, and connected workers stay connected. The reason is that, in either
+    part, a path without the swapped edge led from the edge's reader back to its sender. New edges
+    are swapped before old edges.
     """
     while True:
         labels = _labels(graph)
@@ -936,7 +944,7 @@ def _joined(graph: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def mended(weights: np.ndarray) -> np.ndarray:
-    """Scale a worker's weights to sum to one, after it has used only some of the vectors.
+    """Return a worker's weights scaled to sum to one, if it has used only some of the vectors.
 
     Parameters
     ----------

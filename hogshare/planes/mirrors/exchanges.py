@@ -167,7 +167,7 @@ class Exchanges:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Where to draw. None: on a new figure.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class Exchanges:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Where to draw. None: on a new figure.
 
         Returns
         -------

@@ -108,7 +108,7 @@ class Reduces:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Where to draw. None: on a new figure.
 
         Returns
         -------
