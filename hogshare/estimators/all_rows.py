@@ -1,9 +1,9 @@
 """Sums and lists over all rows of a fit, also if each rank has only a part of the rows.
 
-On one machine one process has all rows, and every method returns its argument: `ALONE`. If each
-rank has rows of its own, a method returns a sum over ranks, or the per-row arrays of all ranks,
-concatenated in the order of the ranks. Features are never sent. Every method is collective: all
-ranks must call the same methods in the same order.
+If one process has all rows, as on one machine, the object is `ALONE`, and its methods return their
+argument. If each rank has rows of its own, a method returns a sum over ranks, or the per-row arrays
+of all ranks, concatenated in the order of the ranks. Features are never sent. Every method is
+collective: all ranks must call the same methods in the same order.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hogshare.problems.protocol import RowProblem
 
 
 class AllRows:
-    """The rows of a fit by one process, which has all of them.
+    """The rows of a fit by one process, which has all rows.
 
-    No method may be called in a function that `solve` calls at the end of an epoch, since the ranks
-    call that function one after another.
+    No method may be called in a function that `solve` calls at the end of an epoch: the ranks call
+    that function one after another, and each would wait for the others.
     """
 
     is_one = True  # whether this process has all rows
-    shares_memory = True  # whether all workers do
+    shares_memory = True  # whether all workers share one memory
 
     def barrier(self, named: Any) -> Any:
-        """Return the barrier of a gradient problem: BSP by default without shared memory."""
+        """Return a gradient problem's barrier: `named`, or BSP for None without shared memory."""
         return "bsp" if named is None and not self.shares_memory else named
 
     def first(self, content: Any) -> Any:
@@ -64,7 +64,7 @@ class AllRows:
     def weights_of_classes(
         self, class_weight: Any, classes: np.ndarray, y: Any, sample_weight: Any = None
     ) -> np.ndarray:
-        """Return the weights of `sklearn.utils.compute_class_weight`."""
+        """Return the weight of each class, from `sklearn.utils.compute_class_weight`."""
         found: np.ndarray = compute_class_weight(
             class_weight, classes=classes, y=y, sample_weight=sample_weight
         )
@@ -76,7 +76,7 @@ class AllRows:
 
 
 class RepeatedRows(AllRows):
-    """The rows of one fit by several processes, if each process has all rows.
+    """The rows of one fit by several processes, each of which has all rows.
 
     gathered : ``gathered(content)`` returns the contents of all processes, in rank order
     """
@@ -92,8 +92,10 @@ class RepeatedRows(AllRows):
 
 
 class PartedRows(RepeatedRows):
-    """The rows of one fit by several processes, if each process has rows of its own.
+    """The rows of one fit by several processes, each of which has rows of its own.
 
+    gathered : ``gathered(content)`` returns the contents of all processes, in rank order
+    added : ``added(numbers)`` returns the sum of the processes' numbers or arrays
     place : index of this process
     counts : number of rows of each process
     """
@@ -140,11 +142,14 @@ class PartedRows(RepeatedRows):
     def weights_of_classes(
         self, class_weight: Any, classes: np.ndarray, y: Any, sample_weight: Any = None
     ) -> np.ndarray:
-        """Return the weights of `sklearn.utils.compute_class_weight` for all processes' rows."""
+        """Return the weight of each class over all processes' rows.
+
+        The weights are those of `sklearn.utils.compute_class_weight`.
+        """
         if class_weight == "balanced":
             places = np.searchsorted(classes, y)
             sample_weight = self.added(np.bincount(places, sample_weight, len(classes)))
-            y = classes  # each class once, with the weight of all of its rows
+            y = classes  # one row for each class, which has the weight of all rows of the class
         return super().weights_of_classes(class_weight, classes, y, sample_weight)
 
     def whole(self, problem: RowProblem) -> RowProblem:

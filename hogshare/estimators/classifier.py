@@ -24,10 +24,10 @@ from hogshare.problems.weights import class_weights
 class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
     """Linear classifier fitted by stochastic gradient descent, on every core.
 
-    A drop-in replacement of `sklearn.linear_model.SGDClassifier`, and a subclass of it: the same
-    parameters with the same meaning and defaults, the same attributes, plus `n_jobs` for one
-    model, `plane`, `barrier`, `runtime` and `report_`. See scikit-learn's page for the losses and
-    schedules.
+    A drop-in replacement for `sklearn.linear_model.SGDClassifier`, and a subclass of it. The
+    parameters, defaults and attributes are the same, except that `n_jobs` workers fit one model
+    together. `plane`, `barrier`, `runtime` and `report_` are added. See scikit-learn's page for the
+    losses and schedules.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
         divided by 5 whenever the stop criterion is met; 'pa1' and 'pa2' are passive-aggressive
         steps, with ``loss='hinge'`` only. 'auto', which scikit-learn does not have, needs no tuning
         and converges to the optimum. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever suits the
-        rows, for every loss except 'perceptron'. A fit that does not reach the optimum, because
-        columns have very different sizes, warns. 'auto' refuses averaging, warm starts and
+        rows, for every loss except 'perceptron'. If columns have very different sizes, a fit may
+        not reach the optimum; it then warns. 'auto' refuses averaging, warm starts and
         `partial_fit`.
 
     power_t : float, default=0.5
@@ -59,10 +59,10 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, in the dtype of `X` (float32 and float64 are preserved) and in Fortran order:
-        in memory feature by feature.
+        all coefficients of a feature are neighbors in memory.
 
     n_iter_ : int
-        Number of completed epochs; with several classes, of the class that took the longest.
+        Number of completed epochs; with several classes, the largest number of any class.
 
     See Also
     --------
@@ -74,12 +74,12 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
     One worker takes exactly scikit-learn's step for each row, and a binary fit with the same int
     `random_state` gives scikit-learn's coefficients up to rounding. The differences are:
 
-    - All classes are fitted in one pass over a row, so they share one row order; scikit-learn draws
-        one row order per class.
-    - `fit` computes averages from sums in float64; scikit-learn updates a running mean in the dtype
-      of `X`, and so does `partial_fit` of this class. After averaging has begun, `partial_fit`
-      continues from the last iterate's intercept too, which scikit-learn 1.9 forgets.
-    - The accuracy that decides early stopping counts both classes, on the model at that moment.
+    - All classes are fitted in the same passes over the rows, in one row order. scikit-learn draws
+      one row order per class.
+    - `fit` computes averages from sums in float64. scikit-learn, and `partial_fit` of this class,
+      update a running mean in the dtype of `X`. After averaging has begun, `partial_fit` continues
+      from the last iterate's coefficients and intercept; scikit-learn 1.9 forgets this intercept.
+    - The accuracy that decides early stopping is the present model's accuracy over both classes.
       scikit-learn 1.9.1 compares predictions in {-1, 1} with labels in {0, 1} for the log loss,
       and leaves out the scale factor of an l2 penalty.
     - `verbose` prints one group of lines per epoch for all classes, and the objective of the model
@@ -200,7 +200,7 @@ class SGDClassifier(LinearClassifier, SGDMixin, _SGDClassifier):
             classes = everybody.labels(distinct(y))
             if hasattr(self, "classes_"):
                 del self.classes_  # set last: refused input must leave the model unchanged
-        own = anew and are_plain_classes(classes)  # all labels in `y`
+        own = anew and are_plain_classes(classes)  # `classes` are then the labels in `y`
         if own:
             self.classes_ = classes
         elif not are_the_same(getattr(self, "classes_", None), classes):

@@ -1,4 +1,4 @@
-"""Warnings of a full-batch method that does not reach its criterion, and of a missing optimum."""
+"""Warnings that a full-batch method has not reached its criterion, or that no optimum exists."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ ROUNDED = (
 
 
 def warn_of_what_is_left(what: str, iterations: int, left: int, problem: RowProblem) -> None:
-    """Give a `ConvergenceWarning` for a fit that does not meet its criterion, described by `what`.
+    """Give a `ConvergenceWarning` for a fit that does not meet its criterion.
 
+    what : how far the fit is from its criterion, in words
     iterations : number of iterations that were made
     left : number of iterations that were available
     """

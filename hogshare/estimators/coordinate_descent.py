@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.runtimes.forked_call import changed_by_fork, may_fork
 
-SLICE_SECONDS = 0.6  # each slice first centers and copies the rows: as long as two passes
+SLICE_SECONDS = 0.6  # each slice first centers and copies the rows, in the time of two passes
 VALUE_SECONDS = 2e-9  # first estimate of the time per value of a pass
 FIRST_SHARE = 1 / 6  # of a slice, before a fork: on busy cores passes take ten times as long
-FEW_PASSES = 10  # fewer are hardly enough
+FEW_PASSES = 10  # a fit hardly ever needs fewer
 LONG_GRAM = 5e9  # products of a Gram matrix that take a tenth of a second or more
 
 
 def _values_of_a_pass(theirs: Any, X: Any, y: Any) -> int:
-    """Return the number of values read by a pass: of the rows or a Gram matrix, for each target."""
+    """Return the number of values that a pass reads, of rows or a Gram matrix, for all targets."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     of_targets: tuple[int, ...] = getattr(y, "shape", ())
     if len(shape) != 2:  # lists are short, and scikit-learn refuses any other input
@@ -34,7 +34,7 @@ def _values_of_a_pass(theirs: Any, X: Any, y: Any) -> int:
 
 
 def _products_of_gram(X: Any) -> float:
-    """Return the number of products for the Gram matrix of dense rows; 0 for sparse rows."""
+    """Return the number of products that compute the Gram matrix; 0 for sparse rows."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     return float(shape[0]) * shape[1] ** 2 if len(shape) == 2 and not sp.issparse(X) else 0.0
 
@@ -49,13 +49,15 @@ def descend(
 ) -> None:
     """Fit scikit-learn's estimator in slices of passes until it has converged.
 
-    A fit longer than a slice runs in a fork, unless `on_epoch` is given, or the caller's generator
-    would have to advance. Each slice begins with the coefficients of the previous slice. The passes
-    therefore equal the passes of one call, up to rounding. With ``selection="random"`` and an int
-    as `random_state` each slice draws the same columns again.
+    A fit that takes longer than a slice runs in a fork. Without a fork it runs in slices: if
+    `on_epoch` is given, if `random_state` is a generator, which would have to advance in this
+    process, or if the process cannot fork. Each slice begins with the coefficients of the previous
+    slice. The passes therefore equal the passes of one call, up to rounding. With
+    ``selection="random"`` and an int as `random_state` each slice draws the same columns again.
 
-    theirs : scikit-learn's estimator; it ends as after one call, except `copy_X` and `warm_start`
-    on_epoch : called after each slice, once for each of its passes, with the pass's number
+    theirs : scikit-learn's estimator; its attributes end as after one call of `fit`, except
+        `copy_X`, `warm_start` and `precompute`, which may have changed
+    on_epoch : called after each slice, once for each pass of the slice, with the pass's number
     others : further arguments of the estimator's `fit`
     """
     most, done, counts = theirs.max_iter, 0, np.zeros(1, np.int64)
@@ -65,7 +67,7 @@ def descend(
     patience = SLICE_SECONDS * (FIRST_SHARE if may_leave else 1.0)
     has_long_gram = theirs.precompute is True and _products_of_gram(X) > LONG_GRAM
     if has_long_gram and not may_leave:
-        theirs.precompute = False  # every slice would compute it anew, uninterruptibly
+        theirs.precompute = False  # every slice would compute it again, without handling Ctrl-C
     seconds = VALUE_SECONDS * _values_of_a_pass(theirs, X, y)
     active = np.ones(1, bool)
     while True:
@@ -74,7 +76,7 @@ def descend(
         leaves = may_leave and is_long
         if leaves:
             n_slice = most - done
-        if n_slice < most:  # a slice must not center the caller's rows, which the next one needs
+        if n_slice < most:  # a slice must not center the caller's rows, which the next slice needs
             theirs.copy_X = True
         theirs.max_iter, began = n_slice, time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
@@ -85,7 +87,7 @@ def descend(
             else:
                 fit()
         seconds = (time.perf_counter() - began) / max(1, int(np.max(theirs.n_iter_)))
-        # passes over the few columns left by screening are short; the next may be over all columns
+        # screening leaves few columns, whose passes are short; the next pass may read all columns
         longest = n_slice + n_slice // 2 + 1
         theirs.warm_start = True  # the next slice continues from these coefficients
         passes = np.atleast_1d(theirs.n_iter_)

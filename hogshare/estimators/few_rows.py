@@ -1,7 +1,8 @@
 """Fits of so few rows that scikit-learn's own solver is as fast as workers.
 
-The choice depends on the rows' shape and the parameters, never on whether kernels are compiled: a
-call gives the same bits the first time and later. If scikit-learn fits, nothing is compiled.
+The choice depends on the rows' shape and the parameters, and not on whether kernels are compiled.
+The first call and later calls therefore give the same bits. If scikit-learn fits, nothing is
+compiled.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from hogshare.problems.linear.row_arrays import check_sparse
 from hogshare.problems.weights import row_weights
 from hogshare.system.clusters import is_collection
 
-MOST_VALUES = 100_000  # of rows; with an estimator's defaults either solver takes milliseconds
-MOST_VISITED = 2e8  # values in all epochs, a second or two: scikit-learn cannot be interrupted
+MOST_VALUES = 100_000  # with an estimator's defaults both solvers take milliseconds for these
+MOST_VISITED = 2e8  # values read in all epochs, in a second or two without handling Ctrl-C
 MOST_PARAMS = 200  # for Newton's method, which factors a matrix of this order
 NEWTON = "newton-cholesky"
 NEWTON_SOLVERS = ("lbfgs", "newton-cg", NEWTON)
-TIGHTER = 0.01  # relative to `tol`: one more Newton step, with which the duality gap is small too
+TIGHTER = 0.01  # relative to `tol`: it costs one more Newton step, which also makes the gap small
 FITTED = ("coef_", "intercept_", "n_iter_", "t_", "classes_", "n_features_in_", "feature_names_in_")
 STATES = (  # attributes of an earlier fit by workers, from which `partial_fit` would continue
     "_standard_coef",
@@ -46,7 +47,7 @@ STATES = (  # attributes of an earlier fit by workers, from which `partial_fit` 
 
 
 def _shape(X: Any) -> tuple[int, int] | None:
-    """Return the shape of rows in this process; None for a Dask collection and for other input."""
+    """Return the shape of rows in this process's memory; None for a Dask collection or no rows."""
     if is_collection(X):
         return None
     shape = getattr(X, "shape", None)
@@ -63,7 +64,7 @@ def _n_values(X: Any, shape: tuple[int, int]) -> int:
 
 
 def are_few(X: Any) -> bool:
-    """Whether rows are few enough for scikit-learn to fit, which shows no progress."""
+    """Whether rows are so few that scikit-learn may fit them; such a fit shows no progress."""
     return _n_values(X, X.shape) <= MOST_VALUES
 
 
@@ -78,8 +79,11 @@ def _n_columns(y: Any) -> int:
 
 @contextlib.contextmanager
 def fitted_by_workers() -> Iterator[None]:
-    """Within this context workers fit few rows too, in order to compile their kernels."""
-    global MOST_VALUES  # for all threads of the process
+    """Let workers fit few rows within this context, in order to compile their kernels.
+
+    Changes `MOST_VALUES` for all threads of the process.
+    """
+    global MOST_VALUES
     most, MOST_VALUES = MOST_VALUES, 0
     try:
         yield
@@ -101,7 +105,8 @@ def _is_ours_to_choose(estimator: Any) -> bool:
 def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
     """Whether scikit-learn's epochs are as fast as workers, and give the same model as one worker.
 
-    With early stopping or averages the models differ; the estimators' notes list the differences.
+    False with early stopping or averages, with which the models differ; the estimators' notes list
+    the differences.
     """
     shape = _shape(X)
     if shape is None or not _is_ours_to_choose(estimator):
@@ -120,7 +125,9 @@ def suit_sgd(estimator: Any, X: Any, y: Any) -> bool:
 def fit_sgd(
     estimator: Any, theirs: type, X: Any, y: Any, init: tuple[Any, Any], sample_weight: Any
 ) -> None:
-    """Fit by scikit-learn's class `theirs`, from the coefficients and intercept in `init`.
+    """Fit by scikit-learn's class `theirs`, and copy the fitted attributes to `estimator`.
+
+    init : coefficients and intercept from which the fit starts, which are copied; None for zeros
 
     Raises
     ------
@@ -128,14 +135,14 @@ def fit_sgd(
         If rows, targets or weights are not valid, or if the run diverges.
     """
     began = time.perf_counter()
-    # scikit-learn's warm start is not used: `init` has the start that the estimator has chosen
+    # scikit-learn's warm start is not used: the estimator has chosen the start `init`
     others = set(theirs().get_params()) - {"n_jobs", "warm_start"}
     inner = theirs(**{name: getattr(estimator, name) for name in others})
     rows = _checked(X, sample_weight)
-    # in copies: scikit-learn's steps write to the intercept that they start from
+    # copied, since scikit-learn's steps write to the intercept that they start from
     init = copy.deepcopy(init)
     inner.fit(rows, own_type(y), *init, sample_weight=sample_weight)
-    # before attributes are set: the warning may be raised as an error
+    # called before attributes are set, since the user may turn the warning into an error
     warn_if_unlike(inner, _plain(rows))
     for name in (*FITTED, *STATES):
         estimator.__dict__.pop(name, None)
@@ -145,7 +152,11 @@ def fit_sgd(
 
 
 def suit_newton(estimator: Any, X: Any, penalty: str | None, n_classes: int = 2) -> bool:
-    """Whether Newton's method, started at zero, meets the tolerance as fast as workers."""
+    """Whether scikit-learn's Newton method, started at zero, is as fast as workers.
+
+    penalty : name of the penalty; None without one
+    n_classes : number of classes of a multinomial fit
+    """
     shape = _shape(X)
     if shape is None or sp.issparse(X) or not _is_ours_to_choose(estimator):
         return False
@@ -163,9 +174,11 @@ def suit_newton(estimator: Any, X: Any, penalty: str | None, n_classes: int = 2)
 def fit_newton(
     estimator: Any, X: np.ndarray, y: np.ndarray, sample_weight: Any, penalty: str | None
 ) -> bool:
-    """Fit checked rows by scikit-learn's Newton method; return False if it does not meet `tol`.
+    """Fit checked rows by scikit-learn's Newton method; return whether this has succeeded.
 
-    It works in float64: rows of float32 are few enough to copy, and second derivatives lose digits.
+    The method fails if it does not meet `tol`, or if there is no optimum. The estimator is then
+    unchanged, and the workers fit; otherwise its attributes are set. The method computes in
+    float64, since second derivatives lose digits in float32; rows of float32 are copied.
     """
     began = time.perf_counter()
     weight, alpha = estimator._weights(X, y, sample_weight)
@@ -183,11 +196,11 @@ def fit_newton(
             inner.fit(X64, y, sample_weight=weight)
     except (Warning, ArithmeticError, np.linalg.LinAlgError):
         return False
-    # "not at most" rather than "above": the gradient may be NaN
+    # `not <=` instead of `>`, since the gradient may be NaN
     if not _steepest(inner, X64, y, weight, alpha) <= estimator.tol:
         return False  # a singular matrix, or too few iterations: the workers fit instead
     if penalty is None and inner.score(X64, y) == 1.0:
-        return False  # separable classes have no optimum: the workers' fit warns
+        return False  # separable classes have no optimum, of which the workers' fit warns
     estimator.coef_ = inner.coef_.astype(X.dtype, copy=False)
     estimator.intercept_ = inner.intercept_.astype(X.dtype, copy=False)
     estimator.n_iter_ = inner.n_iter_
@@ -199,9 +212,10 @@ def fit_newton(
 
 
 def _unheard() -> contextlib.AbstractContextManager[None]:
-    """Suppress warnings of a fit that the workers may repeat.
+    """Return a context that suppresses the warnings of a fit that the workers may repeat.
 
-    Filters belong to the process, so they are not changed if other threads are running.
+    The filters of warnings belong to the process. If other threads are running, the context
+    suppresses nothing.
     """
     if threading.active_count() > 1:
         return contextlib.nullcontext()
@@ -218,8 +232,13 @@ def _ignored() -> Iterator[None]:
 def _steepest(
     inner: _LogisticRegression, X: np.ndarray, y: np.ndarray, weight: Any, alpha: float
 ) -> float:
-    """Return the largest component of the gradient; weights have mean 1."""
-    # derivatives of the log loss with respect to the scores; for two classes, to the second's
+    """Return the largest component of the gradient of the mean loss plus the penalty.
+
+    inner : scikit-learn's fitted estimator
+    weight : weights of the rows, with mean 1; None for equal weights
+    alpha : the penalty's factor relative to the mean loss
+    """
+    # derivatives of the log loss with respect to the scores; with two classes, to the second score
     wrong = inner.predict_proba(X) - (y[:, None] == inner.classes_)
     wrong = wrong[:, -len(inner.coef_) :] / len(y)
     wrong = wrong if weight is None else wrong * weight[:, None]
@@ -230,12 +249,12 @@ def _steepest(
 
 
 def _plain(X: Any) -> Any:
-    """Convert rows that scikit-learn has accepted to numbers."""
+    """Convert dense rows that scikit-learn has accepted to float64; leave sparse rows unchanged."""
     return X if sp.issparse(X) else np.asarray(X, np.float64)
 
 
 def _checked(X: Any, sample_weight: Any) -> Any:
-    """Convert rows for scikit-learn's solvers; refuse errors that these would not notice."""
+    """Return rows for scikit-learn's solvers; refuse errors that these solvers would not notice."""
     check_sparse(X)
     if sample_weight is not None:
         row_weights(sample_weight, X, allow_all_zero_weights=True)

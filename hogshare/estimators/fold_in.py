@@ -12,7 +12,10 @@ from scipy.special import expit
 
 
 class LineForm(NamedTuple):
-    """The form of a user's numbers: factors, a bias or none, and their penalties' strengths."""
+    """The form of a user's parameters: factors, a bias or none, and their penalties' strengths.
+
+    The parameters of a user form one vector: the factors, then the bias if there is one.
+    """
 
     n_factors: int
     biases: bool
@@ -21,19 +24,23 @@ class LineForm(NamedTuple):
 
     @property
     def penalties(self) -> np.ndarray:
-        """The penalty's strength for each of a user's numbers."""
+        """The penalty's strength for each of a user's parameters."""
         return np.array([self.alpha] * self.n_factors + [self.bias_alpha] * self.biases)
 
     def designs(self, factors: np.ndarray) -> np.ndarray:
-        """Return the items' factors, with a column of ones for the user's bias."""
+        """Return a float64 copy of the items' factors, with a column of ones if there is a bias."""
         made = factors.astype(np.float64)
         return np.column_stack([made, np.ones(len(made))]) if self.biases else made
 
 
 class NegativeDraws(NamedTuple):
-    """The drawn items with which a user's items are compared; see `hogshare.problems.preferences`.
+    """The draws of items that are compared with a user's items, which have no ratings.
 
-    popularity : number of users' meetings with each item; None for uniform draws
+    See `hogshare.problems.preferences`.
+
+    n_negatives : number of items drawn for each of the user's items
+    popularity : weight of each item in the draws, its number of pairs; None for uniform draws
+    pairwise : whether the loss compares two scores ("bpr"), or uses each score by itself
     """
 
     n_negatives: int
@@ -49,16 +56,21 @@ def of_ratings(
     ridge: LineForm,
     nonnegative: bool,
 ) -> np.ndarray:
-    """Fit a user's numbers to ratings of some items.
+    """Return a user's factors, and bias if there is one, fitted to ratings of some items.
 
-    factors : factors of the rated items
-    fixed : the rated items' predictions without the user's numbers
+    No array is changed.
+
+    factors : factors of the rated items, of shape (n_items, n_factors)
+    fixed : the rated items' biases, with the mean if predictions contain it
+    values : ratings of these items, in the unit of `fixed`; from 0 to 1 for "logistic"
     loss : "squared_error" or "logistic"
+    ridge : the form of the result
+    nonnegative : whether factors must not be negative
     """
     designs, penalties = ridge.designs(factors), ridge.penalties
     if loss == "squared_error" and not nonnegative:
         hessian = designs.T @ designs + np.diag(penalties)
-        # without penalties and with few ratings this is the shortest of all solutions
+        # without penalties and with few ratings `lstsq` returns the shortest of many solutions
         return np.asarray(scipy.linalg.lstsq(hessian, designs.T @ (values - fixed))[0])
 
     def losses(w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -75,17 +87,20 @@ def of_ratings(
 def of_strengths(
     factors: np.ndarray, fixed: np.ndarray, met: np.ndarray, extras: np.ndarray, ridge: LineForm
 ) -> np.ndarray:
-    """Fit a user's numbers to the met items, by weighted least squares over all items.
+    """Return a user's factors and bias, fitted by weighted least squares over all items.
 
-    factors : factors of all items
-    fixed : all items' predictions without the user's numbers
-    met : the items that the user has met
-    extras : weights of the met items in excess of 1
+    The target is 1 for the user's items, and 0 for all others. No array is changed.
+
+    factors : factors of all items, of shape (n_items, n_factors)
+    fixed : all items' biases, with the mean if predictions contain it
+    met : places of the user's items, each once
+    extras : weights of the user's items in excess of 1, which is the weight of all other items
+    ridge : the form of the result
     """
     designs = ridge.designs(factors)
     own, left = designs[met], fixed[met]
     hessian = designs.T @ designs + np.diag(ridge.penalties) + (own.T * extras) @ own
-    # an item of strength 0 counts as not met
+    # an item of strength 0 does not count as one of the user's items
     targets = np.where(extras > 0.0, 1.0 + extras, 0.0) - extras * left
     return np.asarray(scipy.linalg.lstsq(hessian, own.T @ targets - designs.T @ fixed)[0])
 
@@ -99,17 +114,22 @@ def of_pairs(
     ridge: LineForm,
     nonnegative: bool,
 ) -> np.ndarray:
-    """Fit a user's numbers to the met items, against the mean over all draws.
+    """Return a user's factors and bias, fitted to the user's items against drawn items.
 
-    factors : factors of all items
-    fixed : all items' predictions without the user's numbers
-    met : the items that the user has met
-    values : ratings of the met items, from 0 to 1
+    The loss is the mean over all draws, not one draw. No array is changed.
+
+    factors : factors of all items, of shape (n_items, n_factors)
+    fixed : all items' biases, with the mean if predictions contain it
+    met : places of the user's items
+    values : ratings of the user's items, from 0 to 1
+    drawn : how the other items are drawn
+    ridge : the form of the result
+    nonnegative : whether factors must not be negative
     """
     designs = ridge.designs(factors)
     chances = np.ones(len(designs)) if drawn.popularity is None else drawn.popularity.astype(float)
     chances[met] = 0.0
-    chances *= drawn.n_negatives / max(1.0, chances.sum())  # draws of each item, for one pair
+    chances *= drawn.n_negatives / max(1.0, chances.sum())  # draws of each item for one pair
 
     def of_each(w: np.ndarray) -> tuple[float, np.ndarray]:
         z = fixed + designs @ w
@@ -136,7 +156,10 @@ def of_pairs(
 def _least(
     losses: Callable[[np.ndarray], tuple[float, np.ndarray]], ridge: LineForm, nonnegative: bool
 ) -> np.ndarray:
-    """Return the user's numbers that minimize losses and penalties."""
+    """Return the user's factors, and bias if there is one, that minimize losses and penalties.
+
+    losses : ``losses(w)`` returns the sum of the losses at parameters `w`, and its gradient
+    """
     penalties = ridge.penalties
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:

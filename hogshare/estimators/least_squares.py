@@ -36,9 +36,10 @@ OFF_CENTRE = 0.1  # squared means of features relative to squared deviations, ab
 class Squares:
     """Rows of one or more least-squares problems, one for each target.
 
-    Targets are centered. Dense rows are centered too, in a copy, unless the features' means are
-    small relative to their deviations: a feature far from zero is nearly the intercept, and both
-    then converge slowly. Sparse rows stay sparse, and the intercept is a coordinate.
+    With an intercept, the targets are centered, in a copy. Dense rows are also centered in a copy
+    if the features' means are large relative to their deviations. A feature far from zero is
+    nearly constant, like the intercept, and both would converge slowly. Other rows are read in
+    place, and the intercept is a coordinate.
 
     weight : weights of the rows, with mean 1
     seen : the survey from checking the rows, if any
@@ -53,7 +54,7 @@ class Squares:
         seen: Survey | None = None,
     ) -> None:
         self.X = X
-        self.seen = seen  # used for sparse rows only, which are never changed
+        self.seen = seen  # used only for sparse rows, which are never centered
         self.weight = weight
         self.fit_intercept = fit_intercept
         self.x_mean: np.ndarray | None = None
@@ -75,7 +76,7 @@ class Squares:
             far = float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum())
         if far:
             self.x_mean = mean
-            # units of the original values, in which indicators are 0 and 1, not two fractions
+            # units of the uncentered values, in which indicators are 0 and 1, not two fractions
             features = features_of(total_of(rows), X.shape[1], True)
             self.features = features._replace(origin=np.zeros(X.shape[1]))
             self.X = in_units(np.ravel(X), mean).reshape(X.shape)
@@ -88,7 +89,7 @@ class Squares:
     def problem(
         self, target: int, penalty: str | None, alpha: float, l1_ratio: float
     ) -> RowProblem:
-        """State the problem of one target.
+        """Return the problem of one target.
 
         Raises
         ------
@@ -114,15 +115,15 @@ class Squares:
         return problem
 
     def spread(self, target: int) -> float:
-        """Weighted mean square of a target about its mean."""
+        """Return the weighted mean square of a target about its mean."""
         with errstate(over="ignore"):
             return float(np.average(np.square(self.y[:, target]), weights=self.weight))
 
     def rounding(self, target: int) -> float:
-        """Return the rounding error of a component of the gradient, in its feature's unit.
+        """Return the rounding error of a component of the gradient, in the feature's unit.
 
         If a target is constant, or unrelated to all features, the gradient at zero is only a
-        rounding error. A criterion relative to this gradient could not be met.
+        rounding error. No fit could meet a criterion relative to this gradient.
         """
         return ROUNDING * float(np.hypot(np.sqrt(self.spread(target)), self.y_mean[target]))
 
@@ -134,7 +135,10 @@ class Squares:
         return value
 
     def start(self, target: int, coef: np.ndarray, intercept: float) -> Model:
-        """Convert coefficients and intercept for the original rows to a start."""
+        """Return a start for `problem` from coefficients and an intercept for the original rows.
+
+        The start's arrays are copies.
+        """
         value = intercept - float(self.y_mean[target])
         if self.x_mean is not None or not self.fit_intercept:
             value = 0.0
@@ -151,9 +155,11 @@ def least_squares(
     l1_ratio: float = 0.0,
     **others: Any,
 ) -> RowProblem:
-    """State the problem of one target.
+    """Return the problem of one target.
 
     Raises ValueError if squares of rows overflow.
+
+    others : further arguments of `hogshare.problems.linear.build`
     """
     problem = build(
         X,
@@ -172,19 +178,19 @@ def least_squares(
 
 
 def zeros(problem: RowProblem) -> Model:
-    """Return the model of zeros."""
+    """Return a model with coefficients and intercepts of zero."""
     shape = problem.n_columns, problem.n_features
     return Model(np.zeros(shape, problem.dtype), np.zeros(shape[0], problem.dtype))
 
 
 class LeastSquares(ToTheOptimum):
-    """Base of Ridge, Lasso and ElasticNet: scikit-learn fits, or the workers do, target by target.
+    """Base of Ridge, Lasso and ElasticNet, which the workers or scikit-learn's solvers fit.
 
     Parameters
     ----------
     random_state : int, RandomState or None, default=None
-        Determines the order of the rows. If scikit-learn's solver of that name draws no random
-        numbers, None is the same order in every call, and fits by one worker are repeatable.
+        Determines the order of the rows. If scikit-learn's solver of the same name draws no random
+        numbers, None gives the same order in every call, and fits by one worker are repeatable.
 
     Attributes
     ----------
@@ -202,13 +208,18 @@ class LeastSquares(ToTheOptimum):
         return most
 
     def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, **others: Any) -> float:
-        """Fit by scikit-learn's solver; return the time at which it began."""
+        """Fit by scikit-learn's solver, which sets the fitted attributes.
+
+        Returns the time at which the solver began, from `time.perf_counter`.
+
+        others : further arguments of scikit-learn's `fit`
+        """
         check_sparse(X)
         require_unmasked("y", y)
         if sample_weight is not None:
             row_weights(sample_weight, X)
         began = time.perf_counter()
-        theirs = for_scikit_learn(X)  # None: then scikit-learn refuses X with its own message
+        theirs = for_scikit_learn(X)  # if None, scikit-learn refuses X with its own message
         X = X if theirs is None else theirs
         self._hand_over(X, y, sample_weight=sample_weight, **others)
         return began
@@ -231,7 +242,8 @@ class LeastSquares(ToTheOptimum):
     ) -> tuple[Any, CompressedRows]:
         """Fit rows in several processes exactly, on a few rows with the same moments as all rows.
 
-        Collective: all ranks must call it. Returns this estimator, and the compressed rows.
+        Collective: all ranks must call it. Returns the fitted estimator ``theirs(few)``, and the
+        compressed rows `few`. Sets coef_, intercept_, n_iter_, solver_ and report_.
 
         theirs : ``theirs(few)`` returns scikit-learn's estimator, without an intercept, for the
             compressed rows
@@ -251,7 +263,15 @@ class LeastSquares(ToTheOptimum):
         whose: str,
         began: float,
     ) -> Any:
-        """Fit the compressed rows by the estimator ``theirs(few)``, and return it."""
+        """Fit the estimator ``theirs(few)`` to the compressed rows, and return it.
+
+        Sets coef_, intercept_, n_iter_, solver_ and report_ of `self`.
+
+        n_dim : number of dimensions of the targets
+        dtype : dtype of the coefficients
+        whose : end of the report's reason, the processes that have the rows
+        began : time at which the fit began, from `time.perf_counter`
+        """
         found = theirs(few)
         found.fit(few.X, few.y if n_dim > 1 else few.y[:, 0])
         coef = np.atleast_2d(found.coef_).astype(dtype)
@@ -276,10 +296,16 @@ class LeastSquares(ToTheOptimum):
         *,
         draws: bool,
     ) -> list[Report]:
-        """Solve each target's problem, with the criterion and the start from `begin`.
+        """Solve each target's problem, and return each target's report.
 
-        These estimators have no callbacks of scikit-learn's; set `_on_epoch`, the argument
-        `on_epoch` of `hogshare.solve`, to be called after epochs.
+        Sets coef_, intercept_, solver_ and report_. `self._on_epoch` is called after epochs, as
+        the argument `on_epoch` of `hogshare.solve`; these estimators do not have scikit-learn's
+        callbacks.
+
+        state : ``state(target)`` returns the problem of the target with that index
+        begin : ``begin(target, problem)`` returns the criterion at which to stop, and the model to
+            start from; if the model is None, the solver chooses the start
+        draws : whether scikit-learn's solver of the same name draws random numbers
         """
         coef, intercept, reports = [], [], []
         for target in range(squares.n_targets):
@@ -296,9 +322,11 @@ class LeastSquares(ToTheOptimum):
         return reports
 
     def _set_attributes(self, n_dim: int, coef: np.ndarray, intercept: np.ndarray) -> None:
-        """Set coefficients and intercepts of all targets, in scikit-learn's shapes.
+        """Set coef_ and intercept_ from all targets' values, in scikit-learn's shapes.
 
         n_dim : number of dimensions of the targets
+        coef : coefficients, of shape (n_targets, n_features)
+        intercept : intercepts, of shape (n_targets,)
         """
         self.coef_ = coef if len(coef) > 1 else coef[0]
         self.intercept_ = intercept if n_dim > 1 else intercept[0]

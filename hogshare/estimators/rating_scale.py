@@ -1,4 +1,4 @@
-"""The zero and the unit in which ratings are fitted; they make a fit independent of the unit."""
+"""The scale in which ratings are fitted; it makes a fit independent of the ratings' unit."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ ROUNDING = 16 * np.finfo(np.float64).eps  # relative spread of ratings that are 
 
 
 class Scale(NamedTuple):
-    """A mean to subtract from ratings, and a size to divide them by, before float32 rounds them.
+    """A mean to subtract from ratings, and a size by which to divide the differences.
 
-    The computation in float64 gives scaled or shifted ratings the same float32 numbers. Units, with
-    u for the unit of a rating: (1) a bias and the penalty `alpha`: u; (2) a factor: ``u**0.5``; (3)
-    a loss: ``u**2``; (4) a step of factors: ``1 / u``; (5) the penalty `bias_alpha`: no unit.
+    Both are applied in float64, before the ratings are rounded to float32. Ratings that have been
+    multiplied by a number, or shifted by one, therefore become the same float32 values. If u is the
+    unit of a rating, a bias and the penalty `alpha` have the unit u, a factor has ``u**0.5``, a
+    loss has ``u**2``, the step size of factors has ``1 / u``, and `bias_alpha` has no unit.
     """
 
     mean: float = 0.0
     size: float = 1.0
 
     def shrunk(self, ratings: np.ndarray) -> np.ndarray:
-        """Convert ratings to the fit's unit."""
+        """Return a float32 copy of the ratings in the fit's unit."""
         if self == Scale():
             return ratings.astype(np.float32)
         return ((ratings - self.mean) / self.size).astype(np.float32)
 
     def grown(self, problem: FactorisationProblem, model: Params) -> Params:
-        """Convert the model to the unit of the ratings."""
+        """Return the model in the unit of the ratings, as a copy unless the size is 1."""
         if self.size == 1.0:
             return model
         params = np.array(model.params)
         for part, unit in zip(
             problem.split(params), (self.size, math.sqrt(self.size)) * 2, strict=True
         ):
-            # a float64 factor: rounded to float32, it would give all numbers the same error
+            # in float64: if rounded to float32, the unit would give all entries the same error
             np.multiply(part, np.float64(unit), out=part, casting="same_kind")
         return Params(params, model.t)
 
     def report(self, report: Report, model: Params) -> Report:
-        """Convert a fit's report to the unit of ratings, with the converted model."""
+        """Return a fit's report in the unit of the ratings, with `model`, which has this unit."""
         if self.size == 1.0:
             return report
         of_problem, of_step = (dict(report.settings[name]) for name in ("problem", "step"))
@@ -62,9 +63,10 @@ class Scale(NamedTuple):
 def scale_of(ratings: np.ndarray, mean: float, by_size: bool) -> Scale:
     """Return the scale of ratings around a mean.
 
-    Ratings that are all equal up to rounding are not divided: their deviations are rounding errors.
+    If all ratings equal the mean up to rounding, their deviations are rounding errors, and the
+    scale changes nothing.
 
-    by_size : whether to divide the ratings by their spread too
+    by_size : whether the scale also divides by the ratings' spread
     """
     spread = math.sqrt(float(np.mean(np.square(ratings - mean))))
     if not spread > ROUNDING * float(np.abs(ratings).max()):

@@ -17,9 +17,9 @@ from hogshare.estimators.workers import constraints_of
 class SGDRegressor(SGDMixin, _SGDRegressor):
     """Linear regression fitted by stochastic gradient descent, on every core.
 
-    A drop-in replacement of `sklearn.linear_model.SGDRegressor`, and a subclass of it: the same
-    parameters with the same meaning and defaults, the same attributes, plus `n_jobs`, `plane`,
-    `barrier`, `runtime` and `report_`. See scikit-learn's page for the losses and schedules.
+    A drop-in replacement for `sklearn.linear_model.SGDRegressor`, and a subclass of it. The
+    parameters, defaults and attributes are the same. `n_jobs`, `plane`, `barrier`, `runtime` and
+    `report_` are added. See scikit-learn's page for the losses and schedules.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
         divided by 5 whenever the stop criterion is met; 'pa1' and 'pa2' are passive-aggressive
         steps, with ``loss='epsilon_insensitive'`` only. 'auto', which scikit-learn does not have,
         needs no tuning and converges to the optimum. It is `hogshare.SDCA` or `hogshare.SAGA`,
-        whichever suits the rows. A fit that does not reach the optimum, because columns have very
-        different sizes, warns. 'auto' refuses averaging, warm starts and `partial_fit`.
+        whichever suits the rows. If columns have very different sizes, a fit may not reach the
+        optimum; it then warns. 'auto' refuses averaging, warm starts and `partial_fit`.
 
     power_t : float, default=0.25
         The exponent for inverse scaling learning rate. Negative values are deprecated, as in
@@ -61,11 +61,11 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
     One worker takes exactly scikit-learn's step for each row, and a fit with the same int
     `random_state` gives scikit-learn's coefficients up to rounding. The differences are:
 
-    - `fit` computes averages from sums in float64; scikit-learn updates a running mean in the dtype
-      of `X`, and so does `partial_fit` of this class.
-    - The score that decides early stopping is the present model's score; scikit-learn 1.9.1 leaves
+    - `fit` computes averages from sums in float64. scikit-learn, and `partial_fit` of this class,
+      update a running mean in the dtype of `X`.
+    - The score that decides early stopping is the present model's score. scikit-learn 1.9.1 leaves
       out the scale factor of an l2 penalty.
-    - `coef_init` and `intercept_init` have an effect with ``warm_start=True`` too.
+    - `coef_init` and `intercept_init` also have an effect with ``warm_start=True``.
     - `verbose` prints the objective of the model at the end of the epoch.
 
     Examples

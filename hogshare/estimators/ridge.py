@@ -1,4 +1,4 @@
-"""`Ridge` and `RidgeClassifier`: scikit-learn's estimators; wide rows are fitted on every core."""
+"""`Ridge` and `RidgeClassifier`: scikit-learn's estimators, with wide rows fitted on every core."""
 
 from __future__ import annotations
 
@@ -65,7 +65,11 @@ SOLVERS = {
 }
 GAP_SHARE = 500.0  # required relative duality gap, in units of tol, as in LogisticRegression
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='auto'."
+# ``state(target)`` returns the problem of the target with that index.
 State = Callable[[int], RowProblem]
+# ``enough(target, steepest)`` returns the largest component that the target's gradient may have at
+# the end of a fit. `steepest` is the largest component at zero coefficients. Both are in the
+# features' units, as `gradient_at` returns them.
 Enough = Callable[[int, float], float]
 
 
@@ -78,49 +82,49 @@ class RidgeMixin(LeastSquares):
         Whether scikit-learn's solvers copy `X`; the workers never write to it.
 
     max_iter : int or None, default=None
-        Maximum number of passes over the rows (epochs) for each target, and of iterations of
-        conjugate gradients. None is 1000, for conjugate gradients at least the number of features.
-        For scikit-learn's solvers see its page.
+        Maximum number of passes over the rows (epochs) for each target, and maximum number of
+        iterations of conjugate gradients. None means 1000; for conjugate gradients it means 1000
+        or the number of features, whichever is larger. For scikit-learn's solvers see its page.
 
     tol : float, default=1e-4
         The workers and conjugate gradients stop when the largest component of the gradient is at
         most `tol` times its value at zero coefficients. Each component is in the unit of its
         feature (the formula is in `hogshare.Stop`). This is the criterion of scikit-learn's
-        'sparse_cg' in the maximum norm, and does not depend on the units of the features. With
+        'sparse_cg', but in the maximum norm and independent of the units of the features. With
         ``solver='auto'`` and ``runtime='auto'`` there is a second condition: the duality gap
-        relative to the objective must be at most ``500 * tol``. With large values or weights the
-        gradient at zero may be very large, and the first condition too weak. A fit that misses a
-        criterion warns. For scikit-learn's solvers see its page.
+        relative to the objective must be at most ``500 * tol``. It is needed because large values
+        or weights can make the gradient at zero very large; the first condition alone is then too
+        weak. A fit that misses a condition warns. For scikit-learn's solvers see its page.
 
     solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
             default='auto'
         With 'auto', 'sag' and 'saga' the workers fit, by dual coordinate ascent or SAGA, whichever
-        suits the rows. Unless a `runtime` is named, 'auto' leaves at most 400 rows, or rows with at
-        most 400 features, to solvers that are faster on them: dense rows to scikit-learn's
-        'cholesky', which is exact, sparse rows to conjugate gradients ('cg'), in which each
-        coefficient has its own unit. These also finish the fit if the workers foresee that
-        `max_iter` epochs will not suffice. 'cg' also takes dense rows with more features than rows
-        if one large feature would leave the rows' inner products too few digits of the other
-        features. Rows in parts, on ranks or in Dask collections, are solved exactly up to 2,000
-        features (sparse rows up to 100), and by 'cg' beyond. The other names, 'sparse_cg' among
-        them, are scikit-learn's own solvers, with their own criteria.
+        suits the rows. Unless a `runtime` is named, 'auto' uses faster solvers for at most 400
+        rows, or rows with at most 400 features. Dense rows are then solved by scikit-learn's
+        'cholesky', which is exact. Sparse rows are solved by conjugate gradients ('cg'), in which
+        each coefficient has its own unit. The same two solvers finish a fit if the workers foresee
+        that `max_iter` epochs will not suffice. 'cg' also solves dense rows with more features
+        than rows if one feature is so large that the inner products of rows would contain too few
+        digits of the other features. Rows in parts (on ranks or in Dask collections) are solved
+        exactly up to 2,000 features (sparse rows up to 100), and by 'cg' with more features. The
+        other names, including 'sparse_cg', are scikit-learn's own solvers with their own criteria.
 
     positive : bool, default=False
-        When set to True, forces the coefficients to be positive, by scikit-learn's 'lbfgs'.
+        When set to True, forces the coefficients to be positive. scikit-learn's 'lbfgs' then fits.
 
     Attributes
     ----------
     n_iter_ : None or ndarray of shape (n_targets,)
-        Number of epochs for each target or class, plus iterations of 'cg'; None after a solver
-        without iterations.
+        Number of epochs plus number of iterations of 'cg', for each target or class. None after a
+        solver without iterations.
 
     solver_ : str
         The methods that fitted the model: 'sdca', 'saga', 'cg', or the name of one of
-        scikit-learn's solvers; several in the order of their use, as in 'saga, cholesky'.
+        scikit-learn's solvers. Several names are in the order of use, as in 'saga, cholesky'.
 
     report_ : Report, list of Report or SolverReport
-        The report of the workers' run, one for each target or class. If other solvers did all of
-        the fit, a `SolverReport` with the solver's name and the reason.
+        The report of the workers' run, or a list with one report for each target or class. If other
+        solvers did the whole fit, a `SolverReport` with the solver's name and the reason.
     """
 
     class_weight: Any
@@ -131,7 +135,7 @@ class RidgeMixin(LeastSquares):
         return self.solver == "auto" and chooses_runtime(self)
 
     def _strengths(self) -> np.ndarray:
-        """Check `alpha`, which scikit-learn does not; return one entry, or one per target."""
+        """Return `alpha` as an array of one entry, or of one per target; refuse negative values."""
         with meaning("alpha must be a number, or an array with one for each target"):
             alpha = np.asarray(self.alpha, np.float64).ravel()
         if not (np.isfinite(alpha) & (alpha >= 0.0)).all():
@@ -139,7 +143,7 @@ class RidgeMixin(LeastSquares):
         return alpha
 
     def _reads_parts(self, n_features: int) -> bool:
-        """Whether a process with a part of the rows needs no rows of other processes."""
+        """Whether a process with a part of the rows needs no rows from other processes."""
         return not self.positive or super()._reads_parts(n_features)
 
     def _is_exact(self, n_features: int, is_sparse: bool) -> bool:
@@ -151,7 +155,10 @@ class RidgeMixin(LeastSquares):
         return n_features <= MOST_FEATURES
 
     def _fit_own(self, everybody: AllRows, X: Any, y: np.ndarray, sample_weight: Any) -> None:
-        """Fit rows that are spread over several processes; collective: all ranks must call it."""
+        """Fit rows that are spread over several processes.
+
+        Collective: all ranks must call it. Sets the fitted attributes and `report_`.
+        """
         if self._is_exact(X.shape[1], sp.issparse(X)):
             self._fit_parts(everybody, X, y, sample_weight, self._few_rows)
             return
@@ -186,9 +193,13 @@ class RidgeMixin(LeastSquares):
     ) -> None:
         """Fit rows in several processes by conjugate gradients, target by target.
 
+        Sets coef_, intercept_, n_iter_, solver_ and report_.
+
         state : ``state(target, strength)`` returns the problem, whose sums are over all rows
         middle : mean of each target, which has been subtracted from the problem's targets
         n_dim : number of dimensions of the targets
+        whose : end of the report's reason, the processes that have the rows
+        began : time at which the fit began, from `time.perf_counter`
         """
         strengths = self._strengths_of(len(middle))
         found, worst = [], 1.0
@@ -215,7 +226,7 @@ class RidgeMixin(LeastSquares):
         self._warn_of(worst)
 
     def _strengths_of(self, n_targets: int) -> np.ndarray:
-        """Return one strength for each target."""
+        """Return the penalty's strength for each target, a read-only view."""
         alpha = self._strengths()
         if alpha.size not in (1, n_targets):
             raise ValueError(
@@ -232,7 +243,7 @@ class RidgeMixin(LeastSquares):
             )
 
     def _few_rows(self, few: CompressedRows) -> Any:
-        """Return scikit-learn's estimator for the compressed rows."""
+        """Return an unfitted estimator of scikit-learn's for the compressed rows."""
         names = ("alpha", "max_iter", "tol", "positive", "random_state")
         settings = {name: getattr(self, name) for name in names}
         exact = "svd" if few.X.shape[1] <= DIRECT_SIZE else "cholesky"
@@ -240,7 +251,7 @@ class RidgeMixin(LeastSquares):
         return _Ridge(fit_intercept=False, solver=solver, **settings)
 
     def _why_scikit_learn(self, X: Any) -> str:
-        """Return the reason to leave these rows to scikit-learn's solver; empty if none."""
+        """Return the reason why scikit-learn's solver fits these rows; empty if the workers do."""
         if self.positive:
             return "no other solver takes positive=True"
         if self.solver not in ("auto", "sag", "saga"):
@@ -256,7 +267,7 @@ class RidgeMixin(LeastSquares):
         return f"the rows are dense and {few(shape)}: an exact solution is faster than workers"
 
     def _leave(self, X: Any, y: Any, sample_weight: Any, reason: str) -> None:
-        """Call scikit-learn's own `fit`, and report the reason."""
+        """Fit by scikit-learn's own `fit`, and set `report_`, which contains the reason."""
         if self.solver == "cholesky" and len(shape := getattr(X, "shape", ())) == 2:
             require_square(min(shape), "solver='cholesky'")
         began = self._fit_by_scikit_learn(X, y, sample_weight)
@@ -267,11 +278,14 @@ class RidgeMixin(LeastSquares):
         self._solve(X, partial(super()._hand_over, X, y, **others))
 
     def _solve(self, X: Any, fit: Callable[[], object]) -> None:
-        """Have scikit-learn's solver fit this estimator; Ctrl-C ends a long solution too."""
+        """Call ``fit()``, in a fork if it may take seconds, so that Ctrl-C can end it.
+
+        fit : scikit-learn's `fit` of this estimator, with its arguments bound
+        """
         if not (self.solver in ("auto", *EXACT) and self._is_long(X)):
             fit()
             return
-        # one call of LAPACK handles no signal: it runs in a process that can be ended
+        # no signal is handled during a call of LAPACK: the call runs in a process that can be ended
         changed_by_fork(self, fit)
 
     def _is_long(self, X: Any) -> bool:
@@ -285,14 +299,17 @@ class RidgeMixin(LeastSquares):
     def _fit_rows(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None = None
     ) -> None:
-        """Fit checked rows by the workers, or by `_finish` if they are few and `solver` allows."""
+        """Fit checked rows by the workers, or by `_finish` if the rows are few and `solver` allows.
+
+        `X` is read in place. Sets the fitted attributes and `report_`.
+        """
         weight = row_weights(sample_weight, X, X.dtype)
         weight, total = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept, seen)
         alpha = self._strengths_of(squares.n_targets)
 
         def state(target: int) -> RowProblem:
-            # the problem is scikit-learn's objective divided by twice the sum of the weights
+            # scikit-learn's objective, divided by twice the sum of the weights
             return squares.problem(target, "l2", float(alpha[target]) / total, 0.0)
 
         def enough(target: int, steepest: float) -> float:
@@ -322,7 +339,10 @@ class RidgeMixin(LeastSquares):
     def _fit_by_workers(
         self, y: np.ndarray, squares: Squares, state: State, enough: Enough
     ) -> list[Report]:
-        """Have the workers fit target by target; return the reports of targets that failed."""
+        """Fit by the workers, target by target; return the reports of targets that failed.
+
+        Sets coef_, intercept_, solver_, report_ and n_iter_, for failed targets too.
+        """
 
         def begin(target: int, problem: RowProblem) -> tuple[Stop, Model | None]:
             steepest = gradient_at(problem, zeros(problem))
@@ -352,17 +372,20 @@ class RidgeMixin(LeastSquares):
         enough: Enough,
         fitted: bool,
     ) -> bool:
-        """Solve the equations of dense rows exactly, and by conjugate gradients if that fails.
+        """Solve dense rows exactly; continue by conjugate gradients where a solution is poor.
 
-        Each target's solution is checked; if it is poor, a warning says so. `fitted` says whether
-        the workers have fitted. Returns whether all solutions are good.
+        Sparse rows, and rows for which `loses_digits`, are solved by conjugate gradients only.
+        Each target's final solution is checked, and a poor one gives a warning. Sets coef_,
+        intercept_, solver_ and n_iter_. Returns whether all solutions are good.
+
+        fitted : whether the workers have fitted; the solution then starts from their coefficients
         """
         names = [self.solver_] if fitted else []
         counts = np.ravel(self.n_iter_).astype(np.int32) if fitted else None
         exact = not (sp.issparse(X) or loses_digits(X))
         if exact:
             with warnings.catch_warnings():
-                # its condition number depends on the features' units; digits are checked below
+                # its condition number depends on the features' units; the result is checked below
                 warnings.simplefilter("ignore", LinAlgWarning)
                 self._solve(X, partial(_BaseRidge.fit, self, X, y, sample_weight=sample_weight))
             names.append(self.solver_)
@@ -387,7 +410,7 @@ class RidgeMixin(LeastSquares):
                 model, steps, miss = by_conjugate_gradients(problem, *asked, model, limit)
                 coef[target], n_iter[target] = model.coef[0], n_iter[target] + steps
                 intercept[target] = squares.intercept(target, model)
-            if not miss <= worst:  # a NaN counts as the worst, too
+            if not miss <= worst:  # a NaN counts as the worst
                 worst = miss
         if moved or not exact:
             names.append(CONJUGATE_GRADIENTS)
@@ -399,7 +422,7 @@ class RidgeMixin(LeastSquares):
 
 
 def few(shape: tuple[int, ...]) -> str:
-    """Return the end of a sentence "the rows ...": how few the rows, or their features, are."""
+    """Return the end of a sentence "the rows ..." that states the number of rows or features."""
     n_rows, n_features = shape
     what = f"have {n_features:,} features" if n_features <= n_rows else f"are {n_rows:,}"
     return f"{what}, at most {DIRECT_SIZE}"
@@ -407,7 +430,7 @@ def few(shape: tuple[int, ...]) -> str:
 
 def is_sparse_input(X: Any) -> bool:
     """Whether rows are sparse: a SciPy matrix, or a pandas data frame with sparse columns only."""
-    # only such a frame has `sparse`
+    # only a frame with sparse columns has the attribute `sparse`
     return bool(sp.issparse(X)) or (getattr(X, "ndim", 0) == 2 and hasattr(X, "sparse"))
 
 
@@ -415,9 +438,9 @@ def loses_digits(X: Any) -> bool:
     """Whether one large feature would spoil an exact solution with more features than rows.
 
     With more features than rows scikit-learn's 'cholesky' solves with the inner products of rows.
-    In these a feature in large units leaves too few digits of the other features. With more rows
-    than features it solves with the inner products of features, where each feature has digits of
-    its own.
+    If one feature has large units, these products contain too few digits of the other features.
+    With more rows than features 'cholesky' solves with the inner products of features, and one
+    feature's size costs no digits of the others. The result is then False.
     """
     X = np.asarray(X)
     if X.shape[0] >= X.shape[1] or X.dtype.kind not in "fiu" or not X.size:
@@ -432,14 +455,14 @@ def loses_digits(X: Any) -> bool:
 class Ridge(RidgeMixin, _Ridge):
     """Least squares with an l2 penalty, on every core if that is faster.
 
-    A drop-in replacement of `sklearn.linear_model.Ridge`, and a subclass of it: the same problem,
-    ``|y - Xw|^2 + alpha |w|^2``, parameters, defaults and attributes, plus `n_jobs`, `plane`,
-    `barrier`, `runtime` and `report_`.
+    A drop-in replacement for `sklearn.linear_model.Ridge`, and a subclass of it. The problem,
+    ``|y - Xw|^2 + alpha |w|^2``, the parameters, defaults and attributes are the same. `n_jobs`,
+    `plane`, `barrier`, `runtime` and `report_` are added.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
-        Constant that multiplies the L2 term; an array has one for each target.
+        Constant that multiplies the L2 term. An array has one constant for each target.
 
     Attributes
     ----------
@@ -452,7 +475,7 @@ class Ridge(RidgeMixin, _Ridge):
 
     Notes
     -----
-    Unlike in scikit-learn, sparse rows with an intercept are accepted with 'saga' too.
+    'saga' accepts sparse rows with an intercept, which scikit-learn's 'saga' refuses.
 
     Examples
     --------
@@ -520,9 +543,9 @@ class Ridge(RidgeMixin, _Ridge):
 class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
     """Classifier by least squares on targets -1 and 1 with an l2 penalty.
 
-    A drop-in replacement of `sklearn.linear_model.RidgeClassifier`, and a subclass of it: the same
-    problem, parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. See `Ridge` for the cases that scikit-learn's solvers fit.
+    A drop-in replacement for `sklearn.linear_model.RidgeClassifier`, and a subclass of it. The
+    problem, parameters, defaults and attributes are the same. `n_jobs`, `plane`, `barrier`,
+    `runtime` and `report_` are added. See `Ridge` for the cases that scikit-learn's solvers fit.
 
     Parameters
     ----------
@@ -530,8 +553,8 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         Constant that multiplies the L2 term.
 
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes, multiplied by `sample_weight`. 'balanced' uses the sum of the rows'
-        weights in each class; scikit-learn counts rows.
+        Weights of the classes; a row's weight is multiplied by its class's weight. 'balanced' uses
+        the sum of the rows' weights in each class, where scikit-learn counts the rows.
 
     See Also
     --------
@@ -593,7 +616,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         if sp.issparse(X):
-            X = X.tocsr()  # pandas' frames become triplets
+            X = X.tocsr()  # scikit-learn converts pandas' frames to triplets
             check_sparse(X)
         else:
             X = np.ascontiguousarray(X)
@@ -604,9 +627,12 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
         return self
 
     def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:
-        """Prepare data as scikit-learn does, but 'balanced' sums the rows' weights in each class.
+        """Prepare data as scikit-learn does, except for ``class_weight="balanced"``.
 
-        scikit-learn counts rows, so a weight of two differs from two equal rows.
+        For 'balanced' scikit-learn counts the rows, with which a weight of 2 differs from two equal
+        rows; this method sums the rows' weights. If the rows are in several processes, this is
+        collective: all ranks must call it. Sets what scikit-learn's method sets, such as
+        `classes_`.
         """
         everybody = all_rows_of(self)
         if sample_weight is not None and everybody.is_one:
@@ -617,7 +643,7 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
             X, y, weight, targets = super()._prepare_data(X, y, given, solver)
         finally:
             self.class_weight = class_weight
-        if not everybody.is_one:  # labels that these rows lack have targets, too
+        if not everybody.is_one:  # also targets for labels that only other processes have
             targets = everybody.own(self._label_binarizer.fit_transform(everybody.joined(y)))
             self.classes_ = self._label_binarizer.classes_
             weight = weights_of_part(everybody, sample_weight, X).astype(weight.dtype)
@@ -631,7 +657,11 @@ class RidgeClassifier(LinearClassifier, RidgeMixin, _RidgeClassifier):
 
 
 def balanced(y: Any, weight: np.ndarray) -> np.ndarray:
-    """Return factors of the rows' `weight` with which the classes of every label weigh the same."""
+    """Return a factor for each row that gives equal total weight to the classes of each label.
+
+    y : labels, of shape (n_rows,) or (n_rows, n_labels)
+    weight : weight of each row
+    """
     labels = (y.toarray() if sp.issparse(y) else np.asarray(y)).reshape(len(weight), -1)
     own = np.ones(len(weight))
     for label in labels.T:

@@ -1,9 +1,10 @@
 """scikit-learn's validation of rows and targets, skipped if it would return its input unchanged.
 
-scikit-learn checks the library, the names and the integer types of every array, and converts it if
-necessary. For rows and labels that takes three quarters of a millisecond, as long as a small fit.
-Input that skips it meets every condition of `validate_data` with the settings of `check_rows`, so
-nothing would be changed or refused. All other input goes to scikit-learn, with its messages.
+scikit-learn checks the library, the names and the integer types of every array, and converts the
+array if necessary. For rows and labels this takes three quarters of a millisecond, as long as a
+small fit. Input skips this validation only if it meets every condition of `validate_data` with the
+settings of `check_rows`, which would then change and refuse nothing. scikit-learn validates all
+other input, with its own messages.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def n_values(X: Any) -> int:
 
 
 def is_finite(values: np.ndarray) -> bool:
-    """Whether all numbers are finite; rarely False for finite numbers whose sum overflows."""
+    """Whether all numbers are finite, decided by their sum.
+
+    False also for finite numbers whose sum overflows, which is rare.
+    """
     with errstate(all="ignore"):
         if values.size < MANY:
             return bool(np.isfinite(values.sum()))  # NaN and infinity propagate into the sum
@@ -60,7 +64,9 @@ def is_plain_target(y: Any) -> bool:
 def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
     """Whether `X` is float32 or float64 rows, dense or CSR, that need no conversion.
 
-    They have passed `hogshare.problems.linear.row_arrays.survey_rows`, which returned `seen`.
+    The rows must have passed `hogshare.problems.linear.row_arrays.survey_rows` before.
+
+    seen : the result of `survey_rows`; None if `survey_rows` made no survey
     """
     if type(X) in CSR:
         kind = X.indices.dtype
@@ -77,7 +83,12 @@ def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
 
 
 def accept(estimator: Any, X: Any, y: Any, reset: bool, seen: Survey | None = None) -> bool:
-    """Whether rows and targets need no conversion; if so, set the number of features."""
+    """Whether rows and targets need neither conversion nor scikit-learn's checks.
+
+    If so, and if `reset` is True, sets the estimator's `n_features_in_` and removes its
+    `feature_names_in_`. With `reset` False the rows must have `n_features_in_` features, and the
+    estimator must have no `feature_names_in_`.
+    """
     if not (is_plain_target(y) and is_plain_rows(X, seen) and len(y) == X.shape[0]):
         return False
     if reset:
@@ -90,7 +101,7 @@ def accept(estimator: Any, X: Any, y: Any, reset: bool, seen: Survey | None = No
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """Return the sorted labels of checked targets; scikit-learn checks all but plain ones."""
+    """Return the distinct labels in `y`, sorted; scikit-learn checks `y` unless they are plain."""
     numbers = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"
     classes = distinct(y) if numbers else None
     if classes is not None and are_plain_classes(classes):
@@ -100,7 +111,10 @@ def classes_of(y: np.ndarray) -> np.ndarray:
 
 
 def are_plain_classes(classes: Any) -> bool:
-    """Whether labels from `distinct` are classes that scikit-learn need not check."""
+    """Whether scikit-learn need not check these classes: at most 10, integers or whole floats.
+
+    classes : the distinct labels, from `distinct`
+    """
     if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) > FEW_CLASSES:
         return False
     if classes.dtype in FLOATS:
@@ -111,7 +125,10 @@ def are_plain_classes(classes: Any) -> bool:
 def are_the_same(known: np.ndarray | None, classes: Any) -> bool:
     """Whether `partial_fit` gets no classes, or the classes that it knows already.
 
-    False for anything but numbers in an array or a list; scikit-learn then checks the classes.
+    False for anything but integers in an array or a list; scikit-learn then checks the classes.
+
+    known : `classes_` of the estimator, sorted; None if it has none
+    classes : the argument `classes`; None if not given
     """
     if known is None or classes is None:
         return known is not None
@@ -127,7 +144,11 @@ def are_the_same(known: np.ndarray | None, classes: Any) -> bool:
 
 
 def are_among(y: np.ndarray, classes: np.ndarray) -> bool:
-    """Whether all labels are whole numbers among these classes, of the same type."""
+    """Whether all labels are among these classes, and both are integers of the same dtype.
+
+    y : the label of each row
+    classes : the distinct labels, sorted
+    """
     if type(y) is not np.ndarray or y.dtype != classes.dtype or y.dtype.kind not in "iu":
         return False
     if len(classes) == 2:
@@ -142,10 +163,15 @@ def are_among(y: np.ndarray, classes: np.ndarray) -> bool:
 def check_rows(
     estimator: Any, X: Any, y: Any, *, sizes: bool, **settings: Any
 ) -> tuple[Any, np.ndarray, Survey | None]:
-    """Validate as scikit-learn does, after the structure of compressed formats.
+    """Check the structure of compressed formats, then validate as scikit-learn does.
 
     Returns rows, targets, and the survey of the rows if `sizes` is True and the rows needed no
-    conversion.
+    conversion (None otherwise). Rows and targets that need no conversion are returned themselves,
+    not as copies. Sets the estimator's `n_features_in_` and `feature_names_in_` as scikit-learn
+    does.
+
+    sizes : whether to survey the sizes of the rows
+    settings : further arguments of `sklearn.utils.validation.validate_data`
     """
     require_dense(y)
     helpers = helpers_for(n_values(X), estimator.n_jobs)
@@ -163,12 +189,12 @@ def weights_of_part(
 ) -> np.ndarray:
     """Return `row_weights` for this process's part of the rows, whose weights may all be zero.
 
-    Unless `may_be_zero` it is collective: all ranks must call it.
+    Unless `may_be_zero` is True, it is collective: all ranks must call it.
 
     Raises
     ------
     ValueError
-        If the weights of all rows are zero, unless `may_be_zero`.
+        If the weights of all processes' rows are zero, unless `may_be_zero` is True.
     """
     zeros = may_be_zero or not everybody.is_one
     weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros, **settings)
@@ -180,10 +206,11 @@ def weights_of_part(
 
 
 def for_scikit_learn(X: Any) -> Any:
-    """Convert checked rows to the form of scikit-learn's solvers; None if impossible.
+    """Return checked rows in the form that scikit-learn's solvers need; None if impossible.
 
-    These solvers need 32-bit indices, and each column once per row: coordinate descent and step
-    sizes use the squares of single entries, and a repeated entry is only a part of a value.
+    These solvers need 32-bit indices. They also need each column at most once per row: they square
+    single entries, and a repeated entry is only a part of a value. Rows that have this form are
+    returned themselves, not as a copy.
     """
     if not sp.issparse(X):
         return X
