@@ -26,13 +26,13 @@ class Block:
         return int(self.X.shape[0])
 
     def take(self, rows: np.ndarray) -> Block:
-        """Return some of the rows; if these are all rows in their present order, do not copy."""
+        """Return a copy of some rows; if `rows` are all rows in order, return this block itself."""
         if len(rows) == self.n_rows and np.array_equal(rows, np.arange(len(rows))):
             return self
         return Block(self.X[rows], None if self.y is None else self.y[rows])
 
     def between(self, start: int, stop: int) -> Block:
-        """Return consecutive rows; a view if they are dense."""
+        """Return consecutive rows: views if the arrays are dense, copies if they are sparse."""
         return Block(self.X[start:stop], None if self.y is None else self.y[start:stop])
 
     @property
@@ -41,7 +41,7 @@ class Block:
         return self.X if self.y is None else (self.X, self.y)
 
     def each(self) -> Iterator[Any]:
-        """Yield a row function's argument for each row; a sparse row has 2 dimensions."""
+        """Yield the argument of a row function for each row; a sparse row has two dimensions."""
         sparse = hasattr(self.X, "indptr")
         for k in range(self.n_rows):
             x = self.X[k : k + 1] if sparse else self.X[k]
@@ -49,11 +49,11 @@ class Block:
 
 
 def as_block(what: str, thing: Any) -> Block:
-    """Return an argument, or a loader's value, as a block.
+    """Return an argument, or the value of a loader, as a block; copy only to convert.
 
-    what : name of the argument, for the error
+    what : name of `thing` in the error message
 
-    Raises ValueError if it is neither ``X`` nor ``(X, y)``, or if X and y differ in length.
+    Raises ValueError if `thing` is neither ``X`` nor ``(X, y)``, or if X and y differ in length.
     """
     X, y = thing if isinstance(thing, tuple) and len(thing) == 2 else (thing, None)
     if hasattr(X, "indptr") or hasattr(X, "tocsr"):

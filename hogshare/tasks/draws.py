@@ -1,7 +1,7 @@
 """The rows that a task draws: a pure function of seed, round and partition.
 
-A repeated task draws the same rows on any worker. The caller also knows the rows, for their
-history, without a message.
+A repeated task draws the same rows on any worker. The caller needs the drawn rows for their
+history, and computes them itself, without a message.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 def drawn_rows(
     seed: int, number: int, partition: int, n_rows: int, rate: float, replace: bool = False
 ) -> np.ndarray:
-    """Return the rows, as places within a partition, that a round draws from it.
+    """Return the rows that a round of tasks draws from a partition, as places within it.
 
     number : number of the round of tasks, from 0
     n_rows : number of rows of the partition
-    rate : in (0, 1]. Each row is drawn with this probability, as in Spark's ``RDD.sample``; with
-        `replace`, each row is drawn this many times on average
+    rate : probability in (0, 1] with which each row is drawn, as in Spark's ``RDD.sample``; with
+        `replace`, the mean number of times that each row is drawn
     replace : whether a row may be drawn more than once
 
     The places are in ascending order; the result may be empty.
@@ -46,13 +46,13 @@ def draws_of_task(
     rate: float,
     replace: bool = False,
 ) -> dict[int, np.ndarray]:
-    """Return the rows that a task draws from each of its partitions: at least one row in total.
+    """Return the rows that a task draws from each of its partitions, at least one in total.
 
     seed, number, rate, replace : as in `drawn_rows`
     sizes : number of rows of each of the task's partitions
 
-    The partitions are in the order of `sizes`. If chance draws no row at all, the task has one row,
-    because a mean must not divide by zero. This departs from Spark, which fails in this case.
+    The partitions are in the order of `sizes`. If the random draws give no row, the task has one
+    row, because a mean must not divide by zero. Spark fails in this case.
     """
     found = {
         partition: drawn_rows(seed, number, partition, n_rows, rate, replace)

@@ -1,9 +1,9 @@
 """The protocol of executors, which run tasks: their methods, and the events that they report.
 
-An executor knows no collection, barrier or history; the front end knows no thread, process or
-cluster. Workers are numbered from 0. `submit` gives a task to a worker that has no task. A process
-that replaces a worker's process has the same worker number. One thread, the caller's, calls all
-methods.
+An executor does not depend on collections, barriers or histories. The code that submits tasks
+(`hogshare.tasks.dispatch`) does not depend on threads, processes or clusters. Workers are numbered
+from 0. `submit` gives a task to a worker that has no task. A process that replaces a worker's
+process has the same worker number. Only one thread, the caller's, calls the methods.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Back:
 
 @dataclass(frozen=True)
 class Lost:
-    """A worker is gone, and its tasks, which have these numbers, are lost.
+    """A worker is gone, and the tasks with these numbers are lost.
 
-    Tasks that the executor itself runs again are not among them.
+    The numbers do not include tasks that the executor itself runs again.
     """
 
     worker: int
@@ -78,21 +78,20 @@ class Executor:
         raise NotImplementedError
 
     def adopt(self, X: Any, y: Any) -> Partitions | None:
-        """Return partitions of X and y if the executor has its own form of them; otherwise None."""
+        """Return X and y as partitions of the executor's own kind, or None if it has none."""
         return None
 
     def submit(self, worker: int, task: Task) -> None:
         """Give a task to a worker that has no task, and return at once.
 
-        Raises ValueError if a part of the task cannot be sent to workers. In this case nothing has
-        been sent.
+        Raises ValueError, before anything is sent, if a part of the task cannot be sent to workers.
         """
         raise NotImplementedError
 
     def poll(self, seconds: float | None) -> list[Event]:
         """Return the events since the last call; wait at most `seconds` for the first of them.
 
-        None waits without limit. If no task is under way, the call returns at once.
+        If `seconds` is None, wait without a limit. If no task is under way, return at once.
         """
         raise NotImplementedError
 
@@ -101,24 +100,26 @@ class Executor:
         return time.perf_counter()
 
     def fail(self, error: BaseException) -> None:
-        """Make processes that wait for tasks, if any, raise the error that ends the context."""
+        """Make other ranks that wait for tasks, if any, raise the error that ends the context."""
 
     def close(self) -> None:
-        """End all workers, even during a task; never raises, and may be called twice."""
+        """End all workers, even during a task. A second call does nothing; no call raises."""
         raise NotImplementedError
 
 
 def bytes_with(task: Task, arrays: Iterable[np.ndarray]) -> int:
-    """Return the bytes of a task's message: new versions, and a number for each row's history.
+    """Return the number of bytes of a task's message: new versions, and a number for each row.
 
-    Functions and partitions do not count, because a worker receives each of them once.
+    The number of a row is the version with which it was last used; tasks without history have no
+    such numbers. Functions and partitions do not count, because a worker receives each of them
+    once.
     """
     rows = sum(len(r) for value in task.values for r in (value.rows or {}).values())
     return HEADER_BYTES + sum(array.nbytes for array in arrays) + NUMBER_BYTES * rows
 
 
 def bytes_of(value: Any) -> int:
-    """Return the bytes of a result: the bytes of its arrays, and a number for each other part."""
+    """Return the number of bytes of a result: of its arrays, plus 8 for each other part."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, Mapping):
@@ -129,10 +130,10 @@ def bytes_of(value: Any) -> int:
 
 
 class Remote(Executor):
-    """An executor whose workers have copies of the objects that tasks need, each sent once.
+    """Base class of executors that send each worker a copy of the objects that its tasks need.
 
-    Writers: the caller's thread. Freeing: a parcel (an object that is packed for sending) is
-    dropped with its object on the shelf.
+    Each object is sent to a worker once. Writers: the caller's thread. Freeing: a parcel (an object
+    that is packed for sending) is dropped when the `Shelf` drops the object.
     """
 
     remedy = "workers='threads'"  # for errors: an argument with which nothing is sent
@@ -147,7 +148,7 @@ class Remote(Executor):
         return packed("function", self._shelf.things[key], remedy=self.remedy)
 
     def _pack(self, needs: Iterable[Key]) -> None:
-        """Make parcels of all needed objects except values, which are sent without packing."""
+        """Make parcels of needed objects, except versions, which are sent without packing."""
         for key in needs:
             if key not in self._parcels and key[0] != VALUE:
                 self._parcels[key] = self._parcel(key)
@@ -163,6 +164,6 @@ class Remote(Executor):
         return Order(task, parcels, values, tuple(self._sent.forget(worker)), context)
 
     def _back(self, worker: int, outcome: TaskOutcome) -> Back:
-        """Count a result's message, and return its event."""
+        """Count the bytes of a result's message, and return the event of the result."""
         self.traffic.add("update", worker, MODEL, HEADER_BYTES + bytes_of(outcome.value))
         return Back(outcome)

@@ -1,4 +1,4 @@
-"""A broadcast variable as a worker's function sees it, with the versions of its rows."""
+"""A broadcast variable as the argument of a worker's function, with the versions of its rows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ class Handle:
     """The argument of a function in ``map(..., history=True)``, in place of an array.
 
     Source: Soori et al. 2019 (ASYNC), ``w_br.value`` and ``w_br.value(index)`` of Table I.
-    Departure: the version of a row that was never used is None, and its history is zero.
+    Departure from the paper: for a row that was never used, the version is None, and the history
+    counts as zero.
 
     Parameters
     ----------
     value : ndarray
         The version that was broadcast with the task; read-only.
     index : ndarray of int64
-        Numbers of the rows that the function was called with.
+        Numbers of the rows in this call of the function.
     versions : ndarray of int64
-        The version with which each of these rows was last used; `NEVER` if it was not used.
+        The version with which each row was last used, or `NEVER` for a row that was never used.
     find : callable
         Function that returns the array of a version.
     """
@@ -35,7 +36,7 @@ class Handle:
     find: Callable[[int], np.ndarray]
 
     def value_at(self, row: int) -> np.ndarray | None:
-        """Return the version with which a row was last used; None if it never was.
+        """Return the array with which a row was last used, or None if the row was never used.
 
         Parameters
         ----------
@@ -45,7 +46,7 @@ class Handle:
         Raises
         ------
         KeyError
-            If the function was not called with the row.
+            If the row is not one of the rows in this call of the function.
         """
         places = np.flatnonzero(self.index == row)
         if not len(places):
@@ -54,12 +55,13 @@ class Handle:
         return None if version == NEVER else self.find(version)
 
     def groups(self) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-        """Yield each version, with the places in the block of the rows that were last used with it.
+        """Yield each version, with the places in the block of the rows last used with the version.
 
         Yields
         ------
         (ndarray or None, ndarray of int64)
-            In ascending order of the versions; None comes first, for rows that were never used.
+            The version's array and the places. Versions come in ascending order. Rows that were
+            never used come first, with None in place of an array.
         """
         order = np.argsort(self.versions, kind="stable")
         found, starts = np.unique(self.versions[order], return_index=True)

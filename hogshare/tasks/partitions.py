@@ -1,7 +1,8 @@
 """Partitions and their owners: rows from arrays or loaders, or row numbers of a problem.
 
-Writers: the caller, once; a worker with its own copy caches the rows that its loaders have read.
-Readers: workers, one partition at a time. Freeing: the context, when it closes.
+Writers: the caller makes the partitions once. A worker caches the rows that its loaders have read,
+in its own copy of the partitions. Readers: workers, one partition at a time. Freeing: the context
+frees the partitions when it closes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hogshare.tasks.blocks import Block, as_block
 
 @dataclass(frozen=True)
 class Recipe:
-    """A function and arguments that make a partition in any process; sent to workers."""
+    """A function and its arguments, which are sent to a worker to make a partition there."""
 
     function: Callable[..., Block]
     args: tuple[Any, ...]
@@ -34,9 +35,9 @@ class Recipe:
 
 
 class Partitions:
-    """Rows in partitions; rows are numbered from 0 through all partitions.
+    """Rows in partitions; the rows of all partitions are numbered from 0.
 
-    bounds : partition p has the rows ``bounds[p]`` to ``bounds[p + 1]``, without the latter
+    bounds : bounds of the partitions; partition p has the rows ``bounds[p]:bounds[p + 1]``
     """
 
     bounds: np.ndarray
@@ -50,7 +51,7 @@ class Partitions:
         raise NotImplementedError
 
     def ends(self, p: int) -> tuple[int, int]:
-        """Return the first row of a partition, and the one after its last."""
+        """Return the numbers of a partition's first row and of the row after its last."""
         return int(self.bounds[p]), int(self.bounds[p + 1])
 
 
@@ -67,7 +68,7 @@ class ArrayParts(Partitions):
     bounds: np.ndarray
 
     def recipe(self, p: int) -> Recipe:
-        """As `Partitions.recipe`; the rows are sent with the recipe."""
+        """Return the recipe as `Partitions.recipe` does; the rows are sent with the recipe."""
         return Recipe(_itself, (self.block.between(*self.ends(p)),))
 
 
@@ -93,8 +94,9 @@ def _numbers(start: int, stop: int) -> Block:
 class LoadedParts(Partitions):
     """Partitions with a loader each; a worker that needs a partition calls its loader once.
 
-    loaders : ``loader()`` returns ``X`` or ``(X, y)``
-    bounds : ndarray of int64; zeros until the partitions have been counted
+    loaders : functions without arguments, each of which returns ``X`` or ``(X, y)``
+    bounds : ndarray of int64; zeros until the rows of the partitions have been counted
+    loaded : blocks that `part` has loaded in this process, by partition; never sent
     """
 
     loaders: Sequence[Callable[[], Any]]
@@ -124,11 +126,11 @@ def load(p: int, loader: Callable[[], Any]) -> Block:
 
 
 def owner_of(partition: int, n_workers: int, present: Sequence[int]) -> int:
-    """Return the worker that has a partition: a pure function of the present workers.
+    """Return the worker that has a partition; the result depends only on the arguments.
 
-    The home worker of a partition is the worker with the partition's number modulo the number of
-    workers. If the home worker is present, it has the partition. So a worker that comes back finds
-    its own partitions, and no other partitions move.
+    The home worker of a partition has the partition's number modulo `n_workers`. If the home worker
+    is present, it has the partition. So a worker that comes back has its own partitions again, and
+    all other partitions stay at their workers.
 
     n_workers : number of workers that have ever been present
     present : numbers of the present workers, in ascending order; at least one
@@ -144,7 +146,7 @@ def owner_of(partition: int, n_workers: int, present: Sequence[int]) -> int:
 
 
 def parts_of(X: Any, y: Any, loaders: Any, n_parts: int | None, n_workers: int) -> Partitions:
-    """Return the partitions of X and y, of a problem, or of loaders (not counted yet).
+    """Return the partitions of X and y, of a problem, or of loaders, whose bounds are still 0.
 
     Raises ValueError if the input is none of these, if there are fewer partitions than workers, or
     if there are more partitions than rows.

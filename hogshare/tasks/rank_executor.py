@@ -5,13 +5,14 @@
     rank 0  -- Order: task, parcels, blocks, values -->  another rank, its `Store`
             <-- Outcome -------------------------------
 
-All ranks must make the same context. This begins a call that lasts until rank 0 closes the context
-(`hogshare.runtimes.mpi.calls`). A partition is sent to a rank once, as a recipe. If a rank dies,
-the job ends, as MPI requires.
+All ranks must make the same context. Making the context begins a collective call
+(`hogshare.runtimes.mpi.calls`), which lasts until rank 0 closes the context. A partition is sent to
+a rank once, as a recipe: a function and arguments that make the partition. If a rank dies, the job
+ends, as MPI requires.
 
-Writers: rank 0 sends orders, the other ranks send outcomes, each in its calling thread. Readers:
-the receivers. A rank has one task at a time. Freeing: a rank drops the objects that an order lists,
-and all objects when the call is over.
+Writers: rank 0 sends orders and the other ranks send outcomes. Each rank sends in the thread that
+made the context. Readers: the receivers. A rank has one task at a time. Freeing: a rank drops the
+objects that an order lists; it drops all objects when the call ends.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ PART = "part"  # the kind of a partition's key
 
 
 class Job:
-    """The ranks of a context, which all ranks must make; rank 0 leads.
+    """The ranks of a context; rank 0 leads them, and every rank must make this object.
 
-    Raises ValueError if there is only one rank; RankMissing if a rank does not make the context
-    within the time limit; RanksDiffer if ranks have different versions of a package.
+    Raises ValueError if there is only one rank, RankMissing if a rank does not make the context
+    within the time limit, and RanksDiffer if ranks have different versions of a package.
     """
 
     def __init__(self, runtime: MPI) -> None:
@@ -69,7 +70,8 @@ class Job:
     def serve(self) -> None:
         """Run tasks until the leading rank has closed its context.
 
-        Raises the leading rank's exception, if that rank has raised one.
+        All other ranks must call this method. If the leading rank has raised an exception, this
+        method raises the same exception.
         """
         # imported late: this import scans all loaded libraries, for a millisecond or two
         from threadpoolctl import threadpool_limits
@@ -84,7 +86,7 @@ class Job:
                 _answer(call, follow(letter.content, store))
 
     def spread(self, thing: Any = None) -> Any:
-        """Send an object of the leading rank to all ranks, once its context is closed."""
+        """Return the leading rank's object; all ranks must call this once the context is closed."""
         with self.call as call:
             return call.spread(OUTCOME, thing)
 
@@ -92,9 +94,9 @@ class Job:
 class RankExecutor(Remote):
     """The executor of the leading rank.
 
-    n_workers : number of ranks that run tasks; None: all ranks but this one
+    n_workers : number of ranks that run tasks, or None for all ranks except this one
 
-    Raises ValueError if fewer ranks can run tasks.
+    Raises ValueError if fewer than `n_workers` ranks can run tasks.
     """
 
     name = "mpi"
@@ -160,7 +162,7 @@ class RankExecutor(Remote):
             self._call.fail(error)
 
     def close(self) -> None:
-        """As `Executor.close`; the present task of a rank is not interrupted."""
+        """End the call on all ranks; do not interrupt a task that a rank is running."""
         if self._is_open:
             self._is_open = False
             missed_calls.taken()

@@ -18,11 +18,12 @@ class Result:
         The fold of the function's values over the drawn rows of the worker's partitions.
     worker : int
     staleness : int
-        Number of other results that were accepted between the task's submission and its return.
+        Number of results of other tasks that were accepted between this task's submission and its
+        return.
     n_samples : int
         Number of drawn rows, over all partitions of the task.
     partitions : tuple of int
-        Numbers of these partitions.
+        Numbers of the task's partitions.
     seconds : float
         Duration of the task on the worker.
     number : int
@@ -39,7 +40,7 @@ class Result:
 
 
 class TaskError(RuntimeError):
-    """A task has raised, or could not be done; the message contains the worker's traceback.
+    """A task raised an exception or could not be done; the message has the worker's traceback.
 
     Attributes
     ----------

@@ -23,9 +23,9 @@ NO_PLAN = TaskPlan(None)
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Rows in partitions; made by `AsyncContext.parallelize`.
+    """Rows in partitions, and a plan of tasks on them; made by `AsyncContext.parallelize`.
 
-    Source: Soori et al. 2019 (ASYNC), the distributed data set and the ``ASYNC...`` operations of
+    Source: Soori et al. 2019 (ASYNC): the distributed data set, and the ``ASYNC...`` operations in
     Table I.
 
     Attributes
@@ -56,14 +56,14 @@ class Collection:
     def barrier(self, barrier: Any) -> Collection:
         """Give tasks only to available workers that the barrier lets pass.
 
-        The paper's ``ASYNCbarrier(f, STAT)``.
+        This method is the paper's ``ASYNCbarrier(f, STAT)``.
 
         Parameters
         ----------
         barrier : Barrier, str or callable
-            One of `hogshare.barriers`. Or a function of the progress table, ``stat -> bool``, such
-            as ``lambda stat: stat.available_workers >= 6``; or a function of table and worker,
-            ``(stat, me) -> bool``.
+            One of `hogshare.barriers`, or a function. The function takes the progress table,
+            ``stat -> bool``, such as ``lambda stat: stat.available_workers >= 6``, or it takes the
+            table and the number of a worker, ``(stat, me) -> bool``.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class Collection:
         Raises
         ------
         ValueError
-            If the rate is outside (0, 1], or the collection is already sampled.
+            If the rate is outside (0, 1], or if the collection is already a sample.
         """
         if not is_number(rate) or not 0.0 < float(rate) <= 1.0:
             raise ValueError(f"rate must be above 0 and at most 1; got {rate!r}.")
@@ -103,24 +103,25 @@ class Collection:
         each: str = "block",
         history: bool = False,
     ) -> Collection:
-        """Call a function with the drawn rows.
+        """Call a function with the drawn rows of each task.
 
         Parameters
         ----------
         f : callable or problem
-            ``f(rows, *values)``. The argument `rows` is ``(X, y)``, or X if there is no y, and
-            `values` are the broadcasts' arrays, read-only. Or a problem, or its
-            ``problem.gradient``: the value is then the sum of the gradients of the drawn rows, by
-            the problem's kernel. A function is sent to workers once. So pass values that change
-            from task to task as broadcasts.
+            A function ``f(rows, *values)``, or a problem, or its ``problem.gradient``. The argument
+            `rows` is ``(X, y)``, or X if there is no y. The arguments `values` are the arrays of
+            the broadcasts, which are read-only. With a problem or its gradient, the problem's
+            kernel computes the value, which is the sum of the gradients of the drawn rows. Each
+            worker receives the function once, so pass values that change from task to task as
+            broadcasts.
         *broadcasts : Broadcast
         each : {"block", "row"}, default="block"
-            "block": `rows` are all drawn rows of a partition, as arrays. "row": one row,
-            ``(x, y)``.
+            What one call of `f` receives. "block": all drawn rows of a partition, as arrays. "row":
+            one row, ``(x, y)``.
         history : bool, default=False
-            Whether `values` are handles. A handle has ``.value``, and for each row the version with
-            which the row was last used, ``.value_at(i)`` and ``.groups()``. See
-            `hogshare.tasks.handles.Handle`.
+            Whether `values` are handles in place of arrays. The array of a handle is ``.value``.
+            Its methods ``.value_at(i)`` and ``.groups()`` return the version with which each row
+            was last used, see `hogshare.tasks.handles.Handle`.
 
         Returns
         -------
@@ -150,8 +151,8 @@ class Collection:
     ) -> Collection:
         """Call a function as `map` does, with the row numbers first: ``f(index, rows, *values)``.
 
-        The paper's ``mapWithIndex``. The index is an array of int64 for a block, and a number for a
-        row.
+        This method is the paper's ``mapWithIndex``. With ``each="block"`` the index is an array of
+        int64; with ``each="row"`` it is a number.
 
         Returns
         -------
@@ -162,17 +163,18 @@ class Collection:
     def reduce(self, op: Callable[[Any, Any], Any], timeout: float | None = None) -> list[int]:
         """Give one task to each available worker that the barrier lets pass, and return.
 
-        A task draws from those of the worker's partitions that are in no other task. It folds the
-        function's values in the order of partitions and rows, so it gives the same bits on any
-        worker. The context collects its result. The paper's ``ASYNCreduce``.
+        This method is the paper's ``ASYNCreduce``. A task draws rows from the worker's partitions
+        that are not in another task. The task folds the function's values in the order of
+        partitions and rows, so its value has the same bits on any worker. Collect the result with
+        the context.
 
         Parameters
         ----------
         op : callable
             A function of two values, such as `operator.add`.
         timeout : float, optional
-            Seconds to wait for the barrier; None: as long as tasks are under way, and ten more
-            seconds.
+            Seconds to wait for the barrier. By default the call waits as long as tasks are under
+            way, and at most ten seconds after that.
 
         Returns
         -------
@@ -182,7 +184,7 @@ class Collection:
         Raises
         ------
         BarrierError
-            If the barrier raises, or can never be met.
+            If the barrier raises an exception, or can never be met.
         TimeoutError
             If the barrier lets no worker pass within `timeout`.
         ValueError
@@ -201,19 +203,20 @@ class Collection:
     ) -> list[int]:
         """Submit tasks as `reduce` does; fold values of one type into a sum of another type.
 
-        The paper's ``ASYNCaggregate``.
+        This method is the paper's ``ASYNCaggregate``.
 
         Parameters
         ----------
         zero : object
-            Initial sum; the fold of each partition begins with a copy.
+            Initial sum. The fold of each partition begins with a deep copy of it.
         seq_op : callable
-            ``seq_op(sum, value)``, for each value of the function, or for each row if no function
-            is mapped.
+            Function ``seq_op(sum, value)``, called for each value of the mapped function, or for
+            each row if no function is mapped. It returns the new sum, and may change its first
+            argument.
         comb_op : callable
-            ``comb_op(sum, sum)``, for the sums of two partitions.
+            Function ``comb_op(sum, sum)``, called for the sums of two partitions.
         timeout : float, optional
-            As for `reduce`.
+            As in `reduce`.
 
         Returns
         -------

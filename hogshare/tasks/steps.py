@@ -1,7 +1,7 @@
 """Step sizes of methods on tasks: functions of the update's number and of the result.
 
-A rule is any function ``step(k, result) -> float``. The argument k counts updates of the model from
-0, and the result has its staleness as an attribute.
+A step rule is any function ``step(k, result) -> float``. The argument k counts updates of the model
+from 0. The argument `result` is a `hogshare.tasks.Result`, which has its staleness as an attribute.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ StepRule = Callable[[int, Result], float]
 
 
 def constant(size: float) -> StepRule:
-    """Return a constant step, for SAGA and ASAGA, as in the paper.
+    """Return the rule of a constant step, which the paper uses for SAGA and ASAGA.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def constant(size: float) -> StepRule:
 
 
 def falling(first: float) -> StepRule:
-    """Return ``first / sqrt(k + 1)``, for synchronous SGD, as in the paper; k counts rounds.
+    """Return the rule ``first / sqrt(k + 1)``, the paper's for synchronous SGD; k counts rounds.
 
     Examples
     --------
@@ -43,9 +43,10 @@ def falling(first: float) -> StepRule:
 
 
 def falling_per_worker(first: float, n_workers: int) -> StepRule:
-    """Return ``first / P / sqrt(k // P + 1)``, for ASGD with P workers; k counts updates.
+    """Return the rule ``first / P / sqrt(k // P + 1)`` for ASGD with P workers; k counts updates.
 
-    This is the paper's step. The division by P is the paper's heuristic for the cost of asynchrony.
+    This is the step of the paper. The division by P is the paper's heuristic for the cost of
+    asynchrony.
 
     Examples
     --------
@@ -59,12 +60,12 @@ def falling_per_worker(first: float, n_workers: int) -> StepRule:
 
 
 def damped(rule: StepRule) -> StepRule:
-    """Return another rule's step, divided by one plus the result's staleness.
+    """Return a rule that divides another rule's step by one plus the result's staleness.
 
-    This replaces the division of all steps by the number of workers, so a lone worker takes whole
-    steps. Source: Zhang, Gupta, Lian and Liu, "Staleness-aware async-SGD for distributed deep
-    learning", IJCAI 2016. Their divisor is the staleness; ours is the staleness plus one, because
-    our count begins at 0.
+    This division replaces the division of all steps by the number of workers. A single worker has
+    staleness 0, so its steps are not divided. Source: Zhang, Gupta, Lian and Liu, "Staleness-aware
+    async-SGD for distributed deep learning", IJCAI 2016. The divisor of the paper is the staleness.
+    This function adds one, because staleness counts from 0 in this package.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def damped(rule: StepRule) -> StepRule:
 
 
 def step_rule(step: Any, of_number: Callable[[float], StepRule], safe: float | None) -> StepRule:
-    """Return the rule for `step`: a function itself, a number by `of_number`, None by `safe`.
+    """Return a function `step` itself, ``of_number`` of a number, or of `safe` for None.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """The objects that tasks need, by key: plans, partitions, versions of broadcasts.
 
 Writers: only the caller's thread adds and drops objects. Readers: executors. An executor sends an
-object to a worker with the first task that needs the object, and the keys of dropped objects
-(`Sent`) with the next task. Freeing: the caller drops unused plans, versions to which no row
-refers, and everything at the end.
+object to a worker with the first task that needs the object. It sends the keys of dropped objects
+(`Sent`) with the next task. Freeing: the caller drops unused plans, and versions of broadcasts
+without references; at the end it drops all objects.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class Shelf:
         self.things[key] = thing
 
     def drop(self, key: Key) -> None:
-        """Drop an object, and notify the listeners."""
+        """Drop an object, and call the functions in `on_drop` with its key."""
         if self.things.pop(key, None) is not None:
             for notify in self.on_drop:
                 notify(key)
 
     def clear(self) -> None:
-        """Drop all objects without notification: workers have ended."""
+        """Drop all objects, without a notification because the workers have ended."""
         self.on_drop.clear()
         self.things.clear()
 
 
 class Sent:
-    """For each worker, the keys of the caller's objects that it has a copy of."""
+    """The keys of the caller's objects of which each worker has a copy."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._known: dict[Any, set[Key]] = {}

@@ -1,10 +1,10 @@
 """Tasks on a virtual clock: real values, modelled times, all in the caller's thread.
 
-A task is computed when it is submitted, because nothing that it reads can change. It comes back
-after the sum of these virtual times: (1) the transfer of the model to the worker; (2) reading; (3)
-the `Simulator`'s block time multiplied by the worker's slowness; (4) a straggler's sleep; (5)
-writing; (6) the transfer back. Time passes only while the caller waits. `Churn` determines when
-workers join, leave and die.
+A task is computed when it is submitted, because the data that it reads cannot change. Its result
+comes back after the sum of these virtual times: (1) the transfer of the model to the worker; (2)
+reading; (3) the `Simulator`'s block time multiplied by the worker's slowness; (4) the sleep of a
+straggler; (5) writing; (6) the transfer of the result. Virtual time passes only while the caller
+waits. `Churn` determines when workers join, leave and die.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ UNUSED = ("poll", "parts", "placement", "overlay", "watch", "watch_seconds")
 class VirtualExecutor(Executor):
     """The executor of a simulated run.
 
-    Raises ValueError if the simulator sets a parameter that tasks do not use, or names workers that
-    do not exist.
+    Raises ValueError if the simulator sets a parameter that tasks do not use, or if it names
+    workers that do not exist.
     """
 
     name = "simulator"
@@ -90,7 +90,7 @@ class VirtualExecutor(Executor):
         self._push(ends + network.up(worker).seconds(up), Back(outcome))
 
     def poll(self, seconds: float | None) -> list[Event]:
-        """As `Executor.poll`; the clock advances to the first event within `seconds`."""
+        """Poll as `Executor.poll` does; the clock advances to the first event within `seconds`."""
         longest = math.inf if seconds is None else seconds
         if seconds and not self._task:
             longest = math.inf  # only arrivals and departures of workers are left
@@ -121,7 +121,7 @@ class VirtualExecutor(Executor):
             )
 
     def _happen(self, event: Event | int) -> list[Event]:
-        """Apply an event, and return the events to report; no events if its worker is gone."""
+        """Apply an event, and return the events to report; return none if its worker is gone."""
         if isinstance(event, Joined):
             self._present.add(event.worker)
             self._sent.begin(event.worker)
@@ -156,7 +156,7 @@ class VirtualExecutor(Executor):
         self._order += 1
 
     def now(self) -> float:
-        """As `Executor.now`: virtual seconds."""
+        """Return the seconds on the virtual clock."""
         return self._seconds
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
-"""Objects over a socket, with the bytes of their arrays outside the pickle: neither end copies.
+"""Send objects over a socket; neither end copies the bytes of their arrays.
 
-A message is a header, the lengths of its buffers, a pickle (protocol 5), and the buffers. Pickles
-are safe: both ends are processes of the same user, started by the caller, and no other process can
-connect to an unnamed socket pair. Freeing: the receiver owns the descriptors of a message.
+A message is a header, the lengths of its buffers, a pickle (protocol 5), and the buffers, which are
+the bytes of the arrays. Unpickling a message is safe: both ends are processes of the same user,
+started by the caller, and no other process can connect to an unnamed socket pair. Freeing: the
+receiver owns the descriptors of a message and must close them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MAX_PARTS = 512  # buffers in one call, below the system's limit
 
 
 def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
-    """Send an object and descriptors; wait until the socket has taken all of it.
+    """Send an object and file descriptors; wait until the socket has accepted the whole message.
 
     Raises OSError if the other end is gone.
     """

@@ -1,8 +1,8 @@
-"""A worker's work on a task, on any executor: draw rows, call the function, fold, report.
+"""Run a task on a worker of any executor: draw rows, call the function, fold the values.
 
-Writers: the caller makes a `Task`, which never changes; a worker writes its own `Store` and the
-`TaskOutcome`. Readers: the worker reads the task, the caller reads the outcome. Freeing: the caller
-lists the objects that a store should drop.
+Writers: the caller makes a `Task`, which never changes. A worker writes its own `Store` and the
+`TaskOutcome`. Readers: the worker reads the task; the caller reads the outcome. Freeing: the caller
+lists in each `Order` the objects that the store of the worker should drop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VALUE = "value"  # the kind of a broadcast's version
 
 @dataclass(frozen=True)
 class Value:
-    """A broadcast of a task: variable, version, and the versions of the drawn rows."""
+    """A broadcast of a task: its variable, its version, and the versions of the drawn rows."""
 
     variable: int
     version: int
@@ -48,13 +48,14 @@ class Value:
 
 @dataclass(frozen=True)
 class Task:
-    """A task, which gives the same value on any worker, however often it is run.
+    """A task. Each run of the task gives the same value, on any worker.
 
-    number : its number among the context's tasks
+    number : number of the task among the context's tasks
     plan, data : keys of a `TaskPlan` and of `Partitions`
-    seed, round : numbers that determine its draws, together with the partitions
-    sizes : number of rows of each of its partitions
-    starts : number of the first row of each partition
+    seed, round : numbers that determine the task's draws, together with its partitions
+    sizes : number of rows of each partition of the task, by the partition's number
+    starts : number of the first row of each partition, by the partition's number
+    values : the task's broadcasts
     sleep : seconds that a straggler sleeps before it computes
     """
 
@@ -78,9 +79,10 @@ class Task:
 class Order:
     """A task, with the objects that the worker lacks, and the keys that the worker should drop.
 
-    parcels : packed objects, which `Store.take` opens
-    values : versions of broadcasts
-    context : name of the context, if a worker has tasks of several contexts
+    parcels : packed objects by key, which `Store.take` opens
+    values : versions of broadcasts by key
+    forget : keys of the objects that the worker should drop
+    context : name of the context; needed only if a worker has tasks of several contexts
     """
 
     task: Task
@@ -114,20 +116,20 @@ class TaskOutcome:
         return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"))
 
     def unsent(self, error: BaseException) -> TaskOutcome:
-        """Return the outcome to send if the value of this outcome cannot be sent."""
+        """Return a failed outcome, to send in place of this outcome, whose value cannot be sent."""
         line = f"what the task returned cannot be sent: {line_of(error)}"
         return TaskOutcome.failed(self.number, line, self.seconds)
 
 
 @dataclass
 class Store:
-    """A worker's objects, by key."""
+    """The objects of a worker, by key."""
 
     things: dict[Key, Any] = field(default_factory=dict)
     ended: float | None = None  # when the last task ended
 
     def take(self, order: Order, opened: Callable[[Any], Any] = pickle.loads) -> None:
-        """Drop the objects that an order lists, and add its new objects; values are read-only."""
+        """Drop the objects that an order lists, and add its new objects; versions are read-only."""
         for key in order.forget:
             self.things.pop(key, None)
         for key, parcel in order.parcels.items():
@@ -143,10 +145,10 @@ class Store:
 
 
 def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> TaskOutcome:
-    """Run a task and return its outcome.
+    """Run a task and return its outcome; write the time of its end to ``store.ended``.
 
     store : store that has all objects that the task needs
-    blocks : blocks of the task's partitions, if they do not come from the store
+    blocks : blocks of the task's partitions, or None if they come from the store
     """
     began = time.perf_counter()
     waited = 0.0 if store.ended is None else began - store.ended
@@ -172,10 +174,11 @@ def line_of(raised: BaseException) -> str:
 
 
 def may_be_a_signal_s(raised: BaseException) -> bool:
-    """Return whether an exception may be the program's end (Ctrl-C, SIGTERM), not only the task's.
+    """Return whether an exception may come from a signal (Ctrl-C, SIGTERM), not from the task.
 
-    In the caller's main thread such exceptions cannot be distinguished from exceptions of the task.
-    Signal handlers run in no other thread, and worker processes ignore Ctrl-C.
+    In the caller's main thread, an exception of a signal handler cannot be distinguished from an
+    exception of the task. Signal handlers run in no other thread, and worker processes ignore
+    Ctrl-C.
     """
     return (
         not isinstance(raised, Exception)
@@ -202,7 +205,7 @@ def _compute(task: Task, store: Store, blocks: dict[int, Block] | None) -> tuple
 
 
 def _given(value: Value, p: int, index: np.ndarray, store: Store) -> Any:
-    """Return a broadcast as the function's argument: an array, or a handle with rows' history."""
+    """Return a broadcast as the function's argument: an array, or a handle with a history."""
     array = store.things[value.key(value.version)]
     if value.rows is None:
         return array

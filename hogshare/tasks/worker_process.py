@@ -1,9 +1,9 @@
 """A worker process: receives tasks over its socket, caches their objects, sends outcomes.
 
-Writers: the caller sends the next `Order` after it has received the last outcome, so neither end
-ever waits for the other to read. Readers: the receiver. Freeing: the worker drops the objects that
-an order lists, and all objects when the caller closes the socket; the memory that it maps belongs
-to the caller.
+Writers: the caller sends an `Order` only after it has received the outcome of the previous order.
+So neither end waits with a message while the other end also sends. Readers: the receiver of each
+message. Freeing: the worker drops the objects that an order lists, and drops all objects when the
+caller closes the socket. The memory that the worker maps belongs to the caller.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from hogshare.tasks.work import Order, Store, TaskOutcome, line_of, work
 def serve(channel: TaskChannel, fds: list[int]) -> None:
     """Run tasks in a member of the crew until the context is closed.
 
-    channel : the crew's channel, unused: this process ends if the caller is gone
-    fds : the socket's descriptor
+    channel : the crew's channel, not used: if the caller is gone, this process ends without it
+    fds : list with the descriptor of the socket to the caller
     """
     store = Store()
     with socket.socket(fileno=os.dup(fds[0])) as sock:

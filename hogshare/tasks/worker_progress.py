@@ -18,7 +18,7 @@ NANO = 1e9
 class WorkerProgress:
     """The progress table of a context.
 
-    n_workers : initial number of rows; no worker has joined yet
+    n_workers : initial number of rows of the table; no worker has joined yet
     """
 
     def __init__(self, n_workers: int) -> None:
@@ -26,14 +26,14 @@ class WorkerProgress:
 
     @property
     def table(self) -> ProgressTable:
-        """A live view of the table."""
+        """A live view of the table; `join` of a worker with a new number replaces the table."""
         return ProgressTable(self._array)
 
     def __len__(self) -> int:
         return len(self._array)
 
     def join(self, worker: int, now: float) -> None:
-        """Register a worker as available, with the least clock of the other workers."""
+        """Register a worker as available; raise its clock to the least of the others' clocks."""
         if worker >= len(self._array):
             more = np.zeros((worker + 1 - len(self._array), layout.N_TABLE), np.int64)
             self._array = np.concatenate([self._array, more])
@@ -54,7 +54,7 @@ class WorkerProgress:
     def begin(self, worker: int, version: int) -> None:
         """Register a worker's new task.
 
-        version : number of results that were accepted before its submission
+        version : number of results that were accepted before the task was submitted
         """
         row = self._array[worker]
         worker_life.apply(row, worker_life.WORK)
