@@ -12,12 +12,13 @@ from hogshare.system.messages import counted
 HEAD = """\
 # The papers' figures, measured again
 
-Made by `hogshare reproduce`, with `--page`. For each claim: the printed number, the measured median
-and its range over seeds, and whether they agree. The criteria: a printed number to within a fifth,
-since most are read from a plot; a printed range without slack; for "up to", the largest number; for
-statements and figures without numbers, the stated order. A claim agrees *in part* if its direction
-is found, but a number or a part of it is not; the note gives the reason. "Not reached" means that a
-run did not reach its target. Results on a virtual clock are the same on every machine.
+`hogshare reproduce` writes this page with `--page`. Each table has the paper's printed number, and
+the median and the range over seeds of the measured number. A printed number agrees if the measured
+one is within a fifth of it, since most are read from a plot; a printed range has no tolerance. For
+"up to" the largest measured number counts, and for statements and figures without numbers the
+stated order. A claim agrees *in part* if its direction is found, but a number or a part of it is
+not; the note gives the reason. "Not reached" means that a run did not reach its target. Results on
+a virtual clock are the same on every machine.
 """
 VERDICTS = {
     AGREES: "It agrees",
@@ -96,7 +97,7 @@ def _index(results: list[dict[str, Any]]) -> str:
 def section_of(result: dict[str, Any]) -> str:
     """Make a claim's heading, table and sentences."""
     size = "quick" if result["quick"] else "in full"
-    shared = f", on the runs of {result['runs_of']}" if result["runs_of"] else ""
+    shared = f" (it uses the runs of {result['runs_of']})" if result["runs_of"] else ""
     lines = [
         f"### {result['name']}",
         "",
@@ -113,7 +114,7 @@ def section_of(result: dict[str, Any]) -> str:
         f"- Workload: {result[WORKLOAD]}. Clock: {result['clock']}. "
         f"{counted(len(result['seeds']), 'seed')}, {size}, {result['seconds']:.1f} s on "
         f"{counted(result['cores'], 'core')}{shared}.",
-        f"- {VERDICTS[result['verdict']]}; the criterion: {result['when']}.",
+        f"- {VERDICTS[result['verdict']]}. Criterion: {result['when']}.",
         *([f"- Note: {result['why']}"] if result["why"] else []),
         "",
     ]

@@ -13,7 +13,7 @@ from hogshare.lab.claims.claim import DIFFERS, IN_PART, NONE, Claim, ClaimNumber
 from hogshare.lab.studies import model_error, psp_figures
 
 PAPER = "Wang et al. 2017"
-NODES = "1,000 nodes for 40 virtual seconds, a sample of 1 %, staleness 4, steps exponential"
+NODES = "1,000 nodes for 40 virtual seconds, a sample of 1 %, staleness 4, exponential step times"
 # laws of `hogshare.lab.studies.psp_figures`; the second has more long steps
 LAWS = {"exponential": "exponential:1", "gamma": "gamma:1,0.6"}
 BARRIERS = {
@@ -186,110 +186,126 @@ CLAIMS = (
     Claim(
         name="psp-1a",
         source=f"{PAPER}, figure 1a",
-        says="Progress grows in the order BSP, SSP, then pBSP and pSSP, then ASP.",
-        workload=f"{NODES}; and with a gamma law (mean 1, shape 0.6), chosen because it has more "
-        "long steps and the printed order",
+        says="BSP makes the least progress, SSP more, pBSP and pSSP more than SSP, and ASP the "
+        "most.",
+        workload=f"{NODES}; the same with gamma-distributed step times (mean 1, shape 0.6), "
+        "chosen because they have more long steps and give the printed order",
         numbers=numbers_by_law("mean steps"),
         measure=lambda seed, quick: by_law("1a", seed, "steps"),
         agrees=lambda x: all(_in_order(law, x) for law in LAWS),
-        when="BSP < SSP < pBSP, pSSP < ASP with both laws",
+        when="with both distributions, mean steps are in the order BSP < SSP < pBSP, pSSP < ASP",
         partly=lambda x: any(_in_order(law, x) for law in LAWS),
         verdict=IN_PART,
-        why="The paper does not print the law of its step times, and a law chosen for the order is "
-        "no evidence for it; that the same law gives figure 1e's number is. With exponential steps "
-        "pBSP stays below SSP(4), because a sample of ten delays a node more often than a slack of "
-        "four steps; with more long steps, which delay BSP and SSP most, the order is the printed "
-        "one.",
+        why="The paper does not print the distribution of its step times. A distribution that was "
+        "chosen because it gives the order is no evidence for the order; it is evidence that the "
+        "same distribution gives the number of figure 1e. With exponential steps pBSP stays below "
+        "SSP(4), because a sample of ten nodes delays a node more often than a staleness of four "
+        "steps. A distribution with more long steps delays BSP and SSP most, and the order is the "
+        "printed one.",
     ),
     Claim(
         name="psp-1a-spread",
         runs_of="psp-1a",
         source=f"{PAPER}, figures 1a and 1b",
-        says="The spread of the nodes is largest with ASP and smallest with BSP.",
-        workload=f"{NODES}; and gamma (mean 1, shape 0.6)",
-        numbers=numbers_by_law("steps between the first and the last node"),
+        says="The spread between the nodes' steps is largest with ASP and smallest with BSP.",
+        workload=f"{NODES}; the same with gamma-distributed step times (mean 1, shape 0.6)",
+        numbers=numbers_by_law("steps from the last to the first node"),
         measure=lambda seed, quick: by_law("1a", seed, "spread"),
         agrees=lambda x: all(_spread_in_order(law, x) for law in LAWS),
-        when="BSP < SSP, pBSP, pSSP < ASP with both laws",
+        when="with both distributions, spreads are in the order BSP < SSP, pBSP, pSSP < ASP",
     ),
     Claim(
         name="psp-1c",
         source=f"{PAPER}, figure 1c",
-        says="A sample of 0 is ASP; larger samples slow nodes down; 16 nodes are near SSP.",
+        says="pBSP with a sample of 0 nodes is ASP; larger samples slow the nodes down; with 16 "
+        "nodes, progress is near that of SSP.",
         workload=f"{NODES}; pBSP with samples of 0, 1, 2, 4, ..., 64 nodes",
         numbers={
-            "0 / asp": ClaimNumber("mean steps, sample 0 over ASP", 1.0),
-            "16 / ssp": ClaimNumber("mean steps, sample 16 over SSP(4)", "near"),
-            "rises": ClaimNumber("larger samples with as many steps or more"),
-            "64": ClaimNumber("mean steps, sample 64"),
+            "0 / asp": ClaimNumber("mean steps with a sample of 0, over those with ASP", 1.0),
+            "16 / ssp": ClaimNumber(
+                "mean steps with a sample of 16, over those with SSP(4)", "near"
+            ),
+            "rises": ClaimNumber("samples with as many steps as the next smaller sample, or more"),
+            "64": ClaimNumber("mean steps with a sample of 64"),
         },
         measure=samples,
         agrees=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0 and near(x["16 / ssp"], 1.0),
-        when="sample 0 is ASP, every larger one is slower, and 16 is within a fifth of SSP",
+        when="a sample of 0 makes as many steps as ASP, each larger sample makes fewer, and a "
+        "sample of 16 is within a fifth of SSP",
         partly=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0,
     ),
     Claim(
         name="psp-1c-few",
         runs_of="psp-1c",
         source=f"{PAPER}, figure 1c",
-        says="A sample of one or two nodes already limits the spread.",
+        says="A sample of one or two nodes already limits the spread of the nodes' steps.",
         workload=f"{NODES}; pBSP with samples of 0, 1 and 2",
         numbers={
-            f"sd {x}": ClaimNumber(f"standard deviation of steps, sample {x}") for x in (0, 1, 2)
+            f"sd {x}": ClaimNumber(f"standard deviation of steps with a sample of {x}")
+            for x in (0, 1, 2)
         },
         measure=samples,
         agrees=lambda x: x["sd 1"] < 0.67 * x["sd 0"] and x["sd 2"] < 0.5 * x["sd 0"],
-        when="a sample of one lowers the standard deviation by a third, a sample of two by half",
+        when="a sample of one node lowers the standard deviation by a third, and a sample of two "
+        "by half",
     ),
     Claim(
         name="psp-1d",
         source=f"{PAPER}, figure 1d",
-        says="pBSP ends with the most accurate model of the five.",
-        workload="SGD of a linear model on a server, real gradients on a virtual clock; 1,000 "
-        "nodes and parameters for 40 s, quick 200, 100 and 20 s; two steps for all barriers",
+        says="Of the five barriers, pBSP ends with the most accurate model.",
+        workload="SGD of a linear model on a server, with real gradients on a virtual clock, and "
+        "two step sizes for all barriers; 1,000 nodes and 1,000 parameters for 40 s (quick: 200 "
+        "nodes and 100 parameters for 20 s)",
         numbers={
             f"{step} {written}": ClaimNumber(
-                f"error as a share of the first, {written}, {step} step"
+                f"error over the initial error, {written}, {step} step"
             )
             for step in STEPS
             for written in BARRIERS.values()
         },
         measure=model_errors,
         agrees=lambda x: all(_is_least(x, "pBSP", step) for step in STEPS),
-        when="pBSP has the least error with the long step and with the short one",
+        when="pBSP has the smallest error both with the long step and with the short step",
         partly=lambda x: any(_is_least(x, "pBSP", step) for step in STEPS),
         seconds=(29, 600),
         verdict=IN_PART,
-        why="The step decides, and the paper does not print it: a step chosen for the order is no "
-        "evidence for it. With a step near the longest that converges, old gradients do more harm "
-        "than good, and pBSP is best; with a short one ASP and pSSP are, since they make most "
-        "updates.",
+        why="The order depends on the step size, which the paper does not print. A step size that "
+        "was chosen because it gives the order is no evidence for the order. With a step near the "
+        "longest that converges, stale gradients do more harm than good, and pBSP is the most "
+        "accurate. With a short step ASP and pSSP are the most accurate, because they make the "
+        "most updates.",
     ),
     Claim(
         name="psp-1e",
         source=f"{PAPER}, figure 1e",
-        says="With ASP the server gets almost ten times as many updates as with BSP.",
-        workload=f"{NODES}; and gamma (mean 1, shape 0.6), chosen by figure 1a, and uniform from "
-        "0.5 to 1.5",
+        says="With ASP the server receives almost ten times as many updates as with BSP.",
+        workload=f"{NODES}; the same with gamma-distributed step times (mean 1, shape 0.6), "
+        "chosen by figure 1a, and with step times uniform from 0.5 to 1.5",
         numbers={
-            "gamma": ClaimNumber("updates, ASP over BSP, gamma", 10.0),
-            "exponential": ClaimNumber("updates, ASP over BSP, exponential"),
-            "uniform": ClaimNumber("updates, ASP over BSP, uniform from 0.5 to 1.5"),
+            "gamma": ClaimNumber("updates with ASP over updates with BSP, gamma", 10.0),
+            "exponential": ClaimNumber("updates with ASP over updates with BSP, exponential"),
+            "uniform": ClaimNumber("updates with ASP over updates with BSP, uniform"),
         },
         measure=updates,
         agrees=lambda x: near(x["gamma"], 10.0),
-        when="the ratio is within a fifth of 10 with the gamma law, chosen by another figure",
+        when="with the gamma distribution, which was chosen by another figure, the ratio is "
+        "within a fifth of 10",
         partly=lambda x: min(x.values()) > 1.0,
-        why="The ratio is that of the slowest of 1,000 step times to the mean, so the law decides: "
-        "6.7 with exponential steps, 1.5 with uniform ones. The paper does not print its law.",
+        why="With BSP each step takes as long as the slowest of 1,000 nodes. The ratio is "
+        "therefore the slowest of 1,000 step times over the mean step time, and depends on the "
+        "distribution: it is 6.7 with exponential steps and 1.5 with uniform ones. The paper does "
+        "not print its distribution.",
     ),
     Claim(
         name="psp-2a",
         source=f"{PAPER}, figure 2a",
-        says="A few nodes four times as slow stall BSP and SSP; the other barriers lose gradually.",
+        says="If a few nodes are four times as slow, BSP and SSP stall; the other barriers lose "
+        "progress gradually.",
         workload=NODES,
         numbers={
-            f"{b} {share}": ClaimNumber(f"progress with {share} % slow over none, {written}")
+            f"{b} {share}": ClaimNumber(
+                f"progress with {share} % slow nodes over progress without, {written}"
+            )
             for b, written in BARRIERS.items()
             for share in (5, 15, 30)
         },
@@ -299,36 +315,39 @@ CLAIMS = (
             and all(x[f"{b} 5"] > 0.8 for b in ("asp", *SAMPLED))
             and all(x[f"{b} 5"] > x[f"{b} 15"] > x[f"{b} 30"] for b in ("asp", *SAMPLED))
         ),
-        when="5 % slow nodes lower the progress of BSP and SSP by two fifths or more; ASP, pBSP "
-        "and pSSP retain four fifths, which decrease with the share",
+        when="with 5 % slow nodes BSP and SSP retain less than three fifths of their progress, "
+        "and ASP, pBSP and pSSP more than four fifths; the more nodes are slow, the less ASP, "
+        "pBSP and pSSP retain",
     ),
     Claim(
         name="psp-2b",
         source=f"{PAPER}, figure 2b",
-        says="Of all barriers ASP's error grows most with slow nodes.",
+        says="With slow nodes, the error of ASP grows more than the error of any other barrier.",
         workload="as figure 1d with a short step, 30 % of the nodes four times as slow; quick 100 "
         "nodes",
         numbers={
-            written: ClaimNumber(f"error with 30 % slow over none, {written}")
+            written: ClaimNumber(f"error with 30 % slow nodes over error without, {written}")
             for written in BARRIERS.values()
         },
         measure=error_increases,
         agrees=lambda x: max(x, key=lambda key: x[key]) == "ASP",
         when="the ratio is largest for ASP",
         seconds=(14, 1000),
-        why="The true model explains these rows exactly, so every update reduces the error by a "
-        "factor, and the ratio shows how many updates slow nodes cost: SSP waits for them and "
-        "loses most, ASP does not wait. The paper prints neither step nor noise, which would have "
-        "to be large for old gradients to decide.",
+        why="The true model explains these rows exactly. Every update therefore multiplies the "
+        "error by a factor below one, and the ratio shows how many updates the slow nodes cost. "
+        "SSP waits for slow nodes and loses the most updates; ASP does not wait. The paper prints "
+        "neither its step size nor its noise. Both would have to be large for stale gradients to "
+        "decide the order.",
         verdict=DIFFERS,
     ),
     Claim(
         name="psp-2c",
         source=f"{PAPER}, figure 2c",
-        says="The slower 5 % of the nodes are, the more BSP and SSP advance at their pace.",
-        workload=f"{NODES}; 5 % are 1, 4 and 16 times as slow",
+        says="If 5 % of the nodes are slow, BSP and SSP advance at the pace of the slow nodes, "
+        "however slow.",
+        workload=f"{NODES}; 5 % of the nodes are 1, 4 and 16 times as slow",
         numbers={
-            f"{b} {x}": ClaimNumber(f"mean steps, 5 % are {x} times as slow, {written}")
+            f"{b} {x}": ClaimNumber(f"mean steps, 5 % of the nodes {x} times as slow, {written}")
             for b, written in BARRIERS.items()
             for x in FACTORS
         },
@@ -337,41 +356,46 @@ CLAIMS = (
             all(x[f"{b} 1"] > x[f"{b} 4"] > x[f"{b} 16"] for b in ("bsp", "ssp:4"))
             and 2.0 * max(x["bsp 16"], x["ssp:4 16"]) < min(x[f"{b} 16"] for b in ("asp", *SAMPLED))
         ),
-        when="BSP and SSP make fewer steps with slower nodes, and at 16 times less than half of "
-        "any other barrier's",
+        when="BSP and SSP make fewer steps the slower the nodes are; with nodes 16 times as slow "
+        "they make less than half of the steps of any other barrier",
     ),
     Claim(
         name="psp-3",
         source=f"{PAPER}, figure 3",
-        says="From 100 to 1,000 nodes BSP and SSP lose; ASP and pBSP do not; pSSP gains.",
+        says="From 100 to 1,000 nodes, mean steps fall with BSP and SSP, do not change with ASP "
+        "and pBSP, and rise with pSSP.",
         workload="100 to 1,000 nodes for 40 virtual seconds, 5 % of them four times as slow, "
-        "samples of ten at every size, staleness 4, steps exponential",
+        "samples of ten nodes, staleness 4, exponential step times",
         numbers={
-            b: ClaimNumber(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()
+            b: ClaimNumber(f"change of mean steps from 100 to 1,000 nodes, {written}, %")
+            for b, written in BARRIERS.items()
         },
         measure=more_nodes,
         agrees=lambda x: _some_lose(x) and x["pssp:10,4"] > 0.0,
-        when="BSP and SSP lose more than 10 %; ASP and pBSP change by less than 6 %; pSSP gains",
+        when="mean steps fall by more than 10 % with BSP and SSP, change by less than 6 % with "
+        "ASP and pBSP, and rise with pSSP",
         partly=lambda x: _some_lose(x),
         verdict=IN_PART,
-        why="A gain of pSSP is not seen beyond the noise of seeds: it waits for the slowest of ten "
-        "for any number of nodes.",
+        why="With pSSP no rise is found beyond the differences between seeds: a node waits for "
+        "the slowest of ten sampled nodes, whatever the number of nodes.",
     ),
     Claim(
         name="psp-bounds",
         source=f"{PAPER}, figures 4 and 5, theorem 2",
-        says="The lag's mean and second moment stay below (54) and (55).",
-        workload="random laws of lag, samples of 1 to 100, staleness 0 to 8; exact moments",
+        says="The lag's mean stays below bound (54) of the paper, and its second moment below "
+        "bound (55).",
+        workload="random distributions of the lag, samples of 1 to 100, staleness 0 to 8; exact "
+        "moments",
         clock=NONE,
         numbers={
-            "violations": ClaimNumber("moments beyond their bound", 0.0),
+            "violations": ClaimNumber("number of moments above their bound", 0.0),
             "mean": ClaimNumber("largest mean, as a share of its bound"),
             "second moment": ClaimNumber("largest second moment, as a share of its bound"),
         },
         measure=moments,
         agrees=lambda x: x["violations"] == 0,
-        when="no law's moment exceeds its bound",
+        when="for no distribution a moment exceeds its bound",
         seconds=(1, 30),
-        why="The paper calls (55) a variance; it bounds the second moment.",
+        why="The paper calls (55) a bound of the variance; it bounds the second moment.",
     ),
 )
