@@ -1,7 +1,7 @@
 """The check that all ranks make the same call: each describes its arguments, and rank 0 compares.
 
-Descriptions are short texts, made by the same rules on every rank. Numbers and strings are
-verbatim, and an array is described by a hash. Functions and objects are described by their names,
+Descriptions are short texts, made by the same rules on every rank. A number or a string is its own
+description. An array is described by a hash. Functions and objects are described by their names,
 because an object's identity differs between ranks.
 """
 
@@ -77,7 +77,9 @@ def described(value: Any) -> str:
 
 
 def difference(said: Sequence[Mapping[str, str]]) -> str | None:
-    """Return the first difference between ranks as a message; None: there is no difference.
+    """Return a message on the first difference between ranks, or None if all descriptions agree.
+
+    said : each rank's descriptions by the argument's name, in the order of ranks
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """One call that all ranks make: its messages, and its end on all ranks.
 
-A message is a `Letter` (`hogshare.runtimes.mpi.talk`). If a rank raises in a call, it posts its
-error to the other ranks, which raise it, too. Each rank posts once that the call has failed for it,
-with or without an error of its own, and waits until all other ranks have done so. All ranks then
-have the same errors, raise the error of the lowest rank, and begin the next call afresh.
+A message is a `Letter` (`hogshare.runtimes.mpi.talk`). If a rank raises an error in a call, it
+posts this error to the other ranks, and they raise the same error. On each rank the call fails
+either by the rank's own error or by another rank's error. The rank then posts one letter FAILED,
+with its own error if it has one, and waits for the letters FAILED of all other ranks. All ranks
+then have the same errors, raise the error of the lowest rank, and begin the next call afresh.
 
     own error, or another's  ->  FAILED to all  ->  FAILED of all, or PARTING_SECONDS  ->  raise
 """
@@ -36,9 +37,9 @@ class RankFailed(RuntimeError):
 class RankFailure(NamedTuple):
     """An error of one rank, as sent to the others.
 
-    error : the error without its traceback; None: it cannot be sent
+    error : the error without its traceback; None if the error cannot be pickled
     text : the error's traceback
-    is_common : whether it concerns all ranks, such as an error of rank 0 about all rows
+    is_common : whether the error concerns all ranks, such as an error of rank 0 about all rows
     """
 
     error: BaseException | None
@@ -55,10 +56,10 @@ class Call:
     """A with block in which a rank takes part in a call; all ranks raise an error in the block.
 
     number : the call's number, the same on all ranks
-    heart : the rank's heartbeats, which begin once all ranks are in the call
+    heart : the rank's heartbeats, which `begin` starts once all ranks are in the call
     is_for_all : whether this rank checks the rows and parameters of all ranks
     may_lose : whether the call continues without dead ranks
-    serve : function to call whenever letters may have come
+    serve : function that is called whenever letters may have come
     """
 
     def __init__(self, talk: Talk, number: int, heart: hearts.Heart | None = None) -> None:
@@ -116,9 +117,9 @@ class Call:
         self.post_all(FAILED, _failure(error, is_common=False))
 
     def agree(self, kind: str = AGREE) -> None:
-        """Wait until all ranks have called this (collective).
+        """Wait until all ranks have called this; all ranks must call it.
 
-        Raises an error that another rank has raised meanwhile.
+        If another rank raises an error during the wait, raises this error.
         """
         self.spread(kind, self.gather(kind, None) and None)
 
@@ -156,9 +157,14 @@ class Call:
             self.post(to, kind, content)
 
     def take(self, source: int, *kinds: str, seconds: float | None = None) -> Letter | None:
-        """Wait for a rank's next letter, which must have one of these kinds; None: not in time.
+        """Wait for a rank's next letter; return the letter, or None after `seconds`.
 
-        Raises RankFailed if a rank has ended, and any error of another rank in this call.
+        source : the rank that sends the letter
+        kinds : the allowed kinds of the letter
+        seconds : largest waiting time; if None, no limit
+
+        Raises RankFailed if a rank has ended, or if the letter is of another kind. If another rank
+        raises an error in this call, raises this error.
         """
 
         def ready() -> Letter | None:
@@ -207,9 +213,10 @@ class Call:
         self.raise_failures()
 
     def raise_failures(self) -> None:
-        """Raise another rank's error in this call, or RankFailed if a rank has ended or is silent.
+        """Raise an error if another rank has failed in this call.
 
-        Raises RankFailed, and any error of another rank.
+        If another rank has raised an error, raises this error. Raises RankFailed if another rank
+        has ended or is silent.
         """
         self.serve()
         for source in self.talk.others:

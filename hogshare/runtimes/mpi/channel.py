@@ -1,4 +1,4 @@
-"""The connection between the sites of a run: messages of bytes, in order from each site to each.
+"""The connection between the sites of a run: messages of bytes, in order between any two sites.
 
     any thread: post -> queue | poll: queue -> Isend ... Improbe, Irecv -> in order -> handler
 
@@ -8,25 +8,24 @@ between polls.
 
 **Order.** Messages from one site to another are delivered in posting order. So news of a worker
 that are posted after its changes arrive after these changes. An emulated link (`Line`) delays a
-message. Messages of other lines may then overtake it; messages without a line wait for all earlier
-messages.
+message. Messages of other lines may then overtake the delayed message; messages without a line wait
+for all earlier messages.
 
 **Credits** limit posting: MPI buffers messages that have not been received yet, so a site posts
 only a few messages before it gets an answer.
 
-**Silence.** A site has failed if no message has come from it for SILENT_SECONDS. Its process is
-then halted, or its link is down; MPI reports neither. Every message counts. A site that has had no
-message to send for a second sends a beat, and a site that is about to stop polling announces it
-(`pause`).
+**Silence.** A site has failed if no message of any kind has come from it for SILENT_SECONDS. Its
+process is then halted, or its link is down; MPI reports neither. A site that has sent no message
+for a second sends a beat. A site that is about to stop polling announces this (`pause`).
 
-**The end.** Sites that end a run wait for each other at a barrier. After it, each site has received
-and answered the others' messages. Then each site *parts*: it sends its last message. When all sites
-have parted, no message is under way. An aborted run leaves messages unreceived. Its communicator is
-never freed, because MPI may reuse the communicator's number.
+**The end.** Sites that end a run wait for each other at a barrier. After the barrier, each site has
+received and answered the others' messages. Then each site *parts*: it sends its last message. When
+all sites have parted, no message is under way. An aborted run leaves messages unreceived. Its
+communicator is never freed, because MPI may reuse the communicator's number.
 
 Writers: `post` writes the queue, from any thread; the polling thread writes everything else. A
-message is copied once, when it is posted; handlers read the buffer that MPI has filled. Buffers
-under way live until MPI has released them. `close` frees the channel.
+message is copied once, when it is posted; a handler gets a view of the buffer that MPI has filled.
+A buffer under way lives until MPI has released it. `close` frees the channel.
 """
 
 from __future__ import annotations
@@ -58,9 +57,9 @@ Handler = Callable[[int, np.ndarray], None]  # its arguments: the sender, and th
 
 
 class Living(Protocol):
-    """An exchange between surviving ranks, whichever rank dies meanwhile.
+    """An exchange between surviving ranks, which works even if a rank dies during the exchange.
 
-    wait : the channel's `wait` during a run, which also moves the run's messages; None otherwise
+    wait : the channel's `wait`, which also moves the run's messages; None outside a run
     """
 
     def together(self, part: Any, wait: Wait | None = None) -> dict[int, Any]:
@@ -122,10 +121,10 @@ class Peer:
 class Channel:
     """A site's messages to and from the other sites.
 
-    comm : a communicator that only this channel uses
-    watch : called while this site waits; raises if another site has failed
+    comm : a communicator that only this channel uses; `close` frees it
+    watch : called while this site waits; raises an error if another site has failed
     traffic : counts messages when they are sent
-    living : the exchange of sites that continue without dead sites; None: all sites must survive
+    living : the exchange of sites that continue without dead sites; None if all sites must survive
     """
 
     def __init__(
@@ -169,9 +168,13 @@ class Channel:
         line: int = NO_LINE,
         link: Line | None = None,
     ) -> None:
-        """Send concatenated arrays, from any thread, without waiting; the arrays are copied.
+        """Queue a message of concatenated arrays, without waiting; any thread may call this.
 
-        counted : the message's kind in the traffic; "": it is not counted
+        The arrays are copied. The polling thread sends the message at its next `poll` or `flush`.
+
+        to : the receiving site
+        kind : the message's kind, which selects the receiver's handler
+        counted : the message's kind in the traffic; if "", the message is not counted
         line : the number of an emulated line to that site
         link : the emulated line itself
         """
@@ -188,9 +191,11 @@ class Channel:
         self._queue.append(Posted(to, buffer, counted, link))
 
     def poll(self) -> bool:
-        """Move messages, and do all other pending work; return whether anything was done.
+        """Send and receive messages, and do other pending work; return whether anything was done.
 
-        Raises RankFailed if a site is silent for too long.
+        Only the polling thread may call this. It calls the handlers of received messages.
+
+        Raises RankFailed if a site is silent for more than SILENT_SECONDS.
         """
         moved = self.work()
         if self._living is None:
@@ -245,7 +250,8 @@ class Channel:
 
         numbers : float64 array, of the same shape on all sites
 
-        When this returns, all messages that other sites posted before their calls are delivered.
+        When this returns, all messages that other sites have posted before they called it are
+        delivered.
         """
         own = np.ascontiguousarray(numbers, np.float64)
         parts = self.gathered_bytes(own.reshape(-1).view(np.uint8))
@@ -288,11 +294,12 @@ class Channel:
         self.flush()
 
     def part(self) -> None:
-        """Send the last message to all sites, and wait for their last messages (collective).
+        """Send the last message to all sites, and wait for theirs; all sites must call it.
 
-        This begins with a barrier, after which all other messages have been answered. A site that
-        parts posts no message that needs an answer. `work` is called until the barrier, because
-        other sites may wait for its result. When this returns, no message is under way.
+        This begins with a barrier, after which all earlier messages have been answered. `work` is
+        called until the barrier, because other sites may wait for its result. A site that has
+        called this method must post no message that needs an answer. When the method returns, no
+        message is under way.
         """
         self.gathered(np.zeros(0))
         self.work = lambda: False

@@ -2,13 +2,14 @@
 
     a site's words: generation of the throttled barrier | words of each of the site's workers
 
-Barriers and planes read the table of all workers. A site's own workers write their rows. Rows of
-other sites come by messages, after these workers' changes: the sender reads the words before the
-changes, and the receiver writes the words after the changes.
+Barriers and planes read the progress table of all workers. A site's own workers write their rows of
+this table. The rows of other sites' workers come by messages, after these workers' changes: the
+sender reads the words before it reads the changes, and the receiver writes the words after it has
+written the changes.
 
 Clocks and generations only increase. So old news can make a worker wait longer, but never pass too
-soon. Any site that sees enough waiting workers releases a generation; the other sites store the
-largest generation that they receive.
+soon. Any site whose table contains enough waiting workers releases a generation of the throttled
+barrier; the other sites store the largest generation that they receive.
 
 Writers: the site's thread that communicates with other sites writes the rows of their workers. This
 thread and the local workers write GENERATION, which the workers advance by a compare-exchange.
@@ -34,9 +35,9 @@ AWAITED = np.array([0, 0, layout.WAITING])
 
 
 class Clocks:
-    """The table of all workers, at one site.
+    """The progress table of all workers, at one site.
 
-    session : the site's session
+    session : the site's session; its table is read and written in place
     """
 
     def __init__(self, session: Session) -> None:

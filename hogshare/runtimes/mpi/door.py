@@ -18,9 +18,9 @@ DIED = "has died"
 
 @functools.cache
 def library() -> Any:
-    """Return the module `mpi4py.MPI`; its import begins MPI.
+    """Return the module `mpi4py.MPI`; the first call imports it, and so begins MPI.
 
-    Raises ImportError if it is not installed, or finds no MPI.
+    Raises ImportError if mpi4py is not installed, or finds no MPI.
     """
     try:
         from mpi4py import MPI
@@ -37,8 +37,9 @@ def library() -> Any:
 def known() -> dict[str, Any]:
     """Return this MPI's version, and whether it supports threads and detects deaths.
 
-    ``knows_deaths`` is True if a call with a dead rank can raise a specific error (ULFM, the fault
-    tolerance of MPI-5). Other MPIs wait for the dead rank, or end with it.
+    ``knows_deaths`` is True if an MPI call can raise a specific error when a rank of the call is
+    dead (ULFM, the fault tolerance of MPI-5). Without this support, MPI waits for the dead rank, or
+    ends all ranks.
     """
     mpi = library()
     return {
@@ -58,9 +59,9 @@ def is_death(error: BaseException) -> bool:
 
 
 def death(error: BaseException, comm: Any) -> str | None:
-    """Return a message that names the dead rank, if a death caused the error; else None.
+    """Return a message that names the dead rank, or None if no death caused the error.
 
-    A collective call may fail with any error when a rank dies in it.
+    When a rank dies in a collective call, the call may fail with any error on the other ranks.
     """
     if not isinstance(error, library().Exception) or not outlives_ranks():
         return None
@@ -73,7 +74,8 @@ def death(error: BaseException, comm: Any) -> str | None:
 def died(comm: Any) -> list[int]:
     """Return the ranks of a communicator that have died, as far as this rank's MPI knows.
 
-    After this call, a receive from any source no longer fails because of these ranks.
+    After this call, a receive from any source (MPI.ANY_SOURCE) no longer fails because of these
+    ranks.
     """
     if not outlives_ranks():
         return []
@@ -103,6 +105,6 @@ _left_behind: list[Any] = []
 def leave_behind(*requests: Any) -> None:
     """Store the buffers of an aborted run's sends, which may never be received.
 
-    MPI may still read them, and waiting for them could take for ever.
+    MPI may still read these buffers, and a wait for the sends might never end.
     """
     _left_behind.extend(one for one in requests if one is not None and not one.Test())

@@ -1,10 +1,10 @@
 """The flat vector that sites share, and their common decision.
 
-The vector concatenates the numbers that all machines share:
+The flat vector concatenates the model and the sums that all sites share:
 
     coefficients | intercepts | means of the duals | SAGA's average
 
-With SAGA, "means of the duals" are its mean slopes; only SAGA has the average.
+With SAGA, the part "means of the duals" contains SAGA's mean slopes. Only SAGA has the last part.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Flat(NamedTuple):
 class Decision(NamedTuple):
     """The common decision at an epoch's end, which each site computes by itself.
 
-    stop : why the run ends; RUNNING: it continues
+    stop : the reason why the run ends; RUNNING if it continues
     epochs : the number of ended epochs
     loss : the mean loss of the last ended epoch
     columns : float64[N_COLUMN_FIELDS, n_columns], as in `layout`

@@ -1,7 +1,7 @@
 """A rank that follows: it maps the leader's memory, and runs its own workers on it.
 
-It has its own problem, barrier and plane, which the same code makes as on the leader; no objects of
-the user are sent. `hogshare.runtimes.mpi.leader` describes which rank writes which data.
+The follower has its own problem, barrier and plane, which the same code makes as on the leader. No
+objects of the user are sent. `hogshare.runtimes.mpi.leader` describes which rank writes which data.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from hogshare.system.interrupts import DeferredSignals
 
 
 def follow(call: Call, machine: MachineRanks, attach: Callable[[dict[str, Any]], Session]) -> Any:
-    """Follow the leader's messages; return the leader's report.
+    """Do what the leader's messages ask, until the report comes; return the leader's report.
 
-    attach : returns this rank's session, from the leader's description of its run
+    All ranks except the leader must call this.
+
+    attach : returns this rank's session, from the leader's description of the run
     """
     leader = machine.leader
     session: Session | None = None

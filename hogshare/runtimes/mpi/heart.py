@@ -1,9 +1,9 @@
 """Heartbeats of a call: they detect a rank whose process is halted, whatever its task.
 
-The ranks form a ring. Every second of a call, each rank sends a heartbeat to the next rank, from a
-thread of its own, and counts the seconds since the last heartbeat of the rank before it. So a rank
-may compute, compile or be in a callback for any time. A rank that was itself halted does not count
-the time of its halt.
+The ranks form a ring. Every second during a call, each rank sends a heartbeat to the next rank,
+from a thread of its own, and counts the seconds since the last heartbeat of the previous rank. So
+a rank may compute, compile or be in a callback for any time. If the counting rank itself is
+halted, it does not count the time of its halt.
 
 Writer: the heartbeat thread, on a separate communicator; only it writes `silent`. Reader: the
 calling thread. MPI must allow several threads; otherwise a call has no such heartbeats.

@@ -1,23 +1,23 @@
 """Sites whose workers have homes: mail between them, and an epoch barrier after each epoch.
 
-    while they work     mail of the plane's edges, and workers' progress (`site_news`)
+    while they work     mail of the plane's edges, and the workers' progress (`site_news`)
     at an epoch's end   words  ->  vectors  ->  callers  ->  one decision (`level`)
 
-Every site has the plane's whole arrays, and its own workers write their rows. When all workers
-pause, all sites get the homes and the rows that the plane's `owners` name. So the model and its
-evaluations have the same bits on all sites. Vectors are sent at the last epoch barrier, and at each
-epoch barrier whose model is evaluated: by a trace, `on_epoch` or a criterion. At the end, readers
-take all unread mail. Then no message is under way.
+Every site has the whole arrays of the plane, and its own workers write their rows of them. When all
+workers pause, all sites get the homes and the rows that the plane's `owners` name. So the model and
+its evaluations have the same bits on all sites. Vectors are sent at the last epoch barrier, and at
+each epoch barrier at which a trace, `on_epoch` or a criterion evaluates the model. At the end,
+readers take all unread mail. After that, no message is under way.
 
-If a site dies, workers that wait for its workers see at once that these are dead. At an epoch
-barrier all sites must make the same model, so workers are dead if their site was not in the
-barrier. If a plane moves edges after a death, they may end at any site. The news that
-follow the mail announce their new readers.
+If a site dies, its workers are marked as dead at once, and workers of other sites stop waiting for
+them. At an epoch barrier all sites must make the same model, so all workers whose site was not in
+the barrier count as dead. After a death, a plane may move edges to readers at any site. The news
+that follow the mail announce the new readers.
 
 Writers: each rank's thread that communicates with other ranks. While workers work, it writes the
 data that `mail` and `site_news` describe. At an epoch barrier, when all workers pause or have
-ended, it writes the other sites' homes, and their rows of the plane's arrays and of the table.
-Readers: local workers and the plane. Order: the channel's order. Freeing: `close`.
+ended, it writes the other sites' homes, and the rows of their workers in the plane's arrays and in
+the table. Readers: local workers and the plane. Order: the channel's order. Freeing: `close`.
 """
 
 from __future__ import annotations

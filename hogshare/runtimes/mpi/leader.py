@@ -1,13 +1,13 @@
 """The leading rank: it creates the run's memory, and makes all ranks run their workers.
 
-For `solve` this is an ordinary runtime, which runs all workers of a session. It notices ended
-epochs, evaluates the model while all workers pause, and runs the master.
+For `solve` this is an ordinary runtime, which runs all workers of a session. The leader reports
+ended epochs, evaluates the model while all workers pause, and runs the master.
 
     leader: ATTACH (the arena, the settings) -> READY of all -> RUN -> RAN of all -> ... -> REPORT
 
-A fit of an estimator uses the result of each call of `solve` to decide on the next call. So rank 0
-makes these calls alone, and the other ranks run workers for each call (`AssigningLeader`). The
-other ranks get the same memory and packed objects as the processes of a crew.
+A fit of an estimator uses the result of each call of `solve` to decide on the next call. So only
+rank 0 makes these calls, and the other ranks run workers for each call (`AssigningLeader`). The
+other ranks get the memory and the packed objects in the same form as the processes of a crew.
 
 Writers: the leader allocates and fills the arena. From RUN on, all workers write as
 `hogshare.engine.session` describes. From RAN on, only the leader writes.

@@ -6,10 +6,11 @@ At an epoch barrier the sites exchange messages over a channel, and make one dec
 
 A site that has stopped in the middle of an epoch joins the same epoch barriers as the paused sites,
 until all sites have ended. The first site that leaves a barrier continues at once. Its next
-messages may come before other sites leave the barrier, and must not be dropped.
+messages may reach sites that are still in the barrier. These sites must not drop the messages.
 
 Writer and reader: each rank's thread that communicates with other ranks. Order: the channel's
-order, so a site that has all words of a barrier has all earlier messages. Freeing: `close`.
+order. So a site that has received all sites' words at a barrier has also received all earlier
+messages. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ EPOCHS, IS_LAST, STOP, IS_FINITE, CLOCK, FIRST_SUM = range(6)  # a site's words 
 Model = tuple[np.ndarray, np.ndarray]  # coefficients and intercepts
 # ``between(epochs, all_paused)`` is called when all sites have one model, before they decide. It
 # returns this machine's reason to stop the run, or RUNNING. `all_paused` is True if no site has
-# ended, so that all sites take part.
+# ended; all sites then make this call.
 Between = Callable[[int, bool], int]
 GoOn = Callable[[], None]  # called when all sites have decided to continue, before any continues
 Score = Callable[[], np.ndarray]  # score of the common model, on the held-out rows of all sites
@@ -41,16 +42,25 @@ Score = Callable[[], np.ndarray]  # score of the common model, on the held-out r
 class Level:
     """The base class of levels.
 
-    is_evaluated : whether any site evaluates the model between two epochs
-    has_criterion : whether losses or held-out rows may end the run
-    are_over : bool of shape (n_sites,), sites that had ended, or died, at the last epoch barrier
-    is_over : whether all sites have ended the run together, with no message under way
-    is_served : whether workers wait for this thread's work, while there is any
-    saves : whether checkpoints are written
-    score : computes the common model's score; None: no rows are held out
+    The constructor copies the pool's communicator, so all ranks must call it. It also replaces the
+    session's plan: kernels check no criterion by themselves.
+
+    Arguments of the constructor:
 
     pool : one rank for each site
+    session : this site's session
     n_rows : number of rows that all sites train on
+
+    Values that may be read:
+
+    is_evaluated : whether any site evaluates the model between two epochs
+    has_criterion : whether losses or held-out rows may end the run
+    are_over : bool array of shape (n_sites,); True for a site that had ended, or died, at the last
+        epoch barrier
+    is_over : whether all sites have ended the run together, with no message under way
+    is_served : whether workers wait for this thread's work, while any work is left
+    saves : whether checkpoints are written
+    score : function that computes the common model's score; None if no rows are held out
     """
 
     is_evaluated = True
@@ -80,9 +90,12 @@ class Level:
         """Wait until the work is done that must precede this site's words."""
 
     def bring(self, clock: int) -> Model | None:
-        """Make one model on all sites, if any site evaluates it.
+        """Make one model on all sites, if any site evaluates the model; all sites must call this.
 
-        clock : the clock of the farthest worker
+        clock : the largest clock of any worker; all workers continue from this clock, which is
+            written to the progress table
+
+        Return the model, or None if no site evaluates it.
         """
         raise NotImplementedError
 
@@ -107,7 +120,7 @@ class Level:
     def common(self) -> AbstractContextManager[None]:
         """Set the session's model to the common model within a with block, while all workers pause.
 
-        Intercepts that the block moves, equally on all sites, stay moved.
+        The block may move intercepts, equally on all sites; the moved values stay after the block.
         """
         return nullcontext()
 
@@ -117,7 +130,7 @@ class Level:
     def gathered(self, numbers: np.ndarray) -> np.ndarray:
         """Return all machines' arrays, of the same shape, in the order of machines (collective).
 
-        The caller may then work without polling the channel for any time.
+        After this call, the caller need not poll the channel, for any length of time.
         """
         found = self.channel.gathered(numbers)
         self.channel.pause()

@@ -2,8 +2,8 @@
 
 Every rank is a site with a session of all workers, in memory of its own. A worker's blocks are
 computed on one site, which sends each block's result to all other sites
-(`hogshare.engine.ownership`). Every site folds, claims, ends epochs, evaluates the model and calls
-the plane by itself, with the same numbers in the same order
+(`hogshare.engine.ownership`). Every site folds results, claims blocks, ends epochs, evaluates the
+model and calls the plane by itself, with the same values in the same order
 (`hogshare.kernels.schedule.ordered_rounds`). So a run has the same bits as a run of as many
 threads, for any plane, rule, problem and criterion that has an order.
 
@@ -12,13 +12,13 @@ caller wants to stop, after all callers have been called; (2) the next limit aft
 rank 0 decides.
 
 A site is at most one round of its workers ahead of any other site. So at most two blocks of a
-worker are under way, and no credits are needed.
+worker are under way, and no credits (`hogshare.runtimes.mpi.channel`) are needed.
 
 Writers: one thread for each worker of the rank, and one thread for the master and the workers of
-all other sites, as `hogshare.engine.session` describes. The calling thread, which alone
-communicates with other ranks, writes the run's flags while no worker works. Readers: the thread
-that drives a worker on this site reads the worker's received blocks. Order: a worker's blocks
-arrive in posting order. Freeing: `close`.
+all other sites, as `hogshare.engine.session` describes. Only the calling thread communicates with
+other ranks; it also writes the run's flags while no worker works. Readers: the thread that drives a
+worker on this site reads the worker's received blocks. Order: a worker's blocks arrive in posting
+order. Freeing: `close`.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class Lockstep(Runtime):
     """The runtime of ranks without shared memory, for runs in which workers have an order.
 
     comm : a communicator that only this call uses
-    watch : called while this rank waits for other ranks; raises if another rank has failed
+    watch : called while this rank waits for other ranks; raises an error if another rank has failed
     workers_of : the number of workers of each rank
-    network : emulated links between the ranks; None: no such links
-    survives : whether the call asks to continue without dead ranks, which such a run cannot do
+    network : emulated links between the ranks; None if links are not emulated
+    survives : whether the call asks to continue without dead ranks; such a run cannot do so
     """
 
     name = "mpi"
@@ -105,9 +105,10 @@ class Lockstep(Runtime):
     # -- before
 
     def settled(self, choices: Choices) -> Choices:
-        """Return the choices with the seed of rank 0.
+        """Return the choices with the seed of rank 0; all ranks must call this.
 
-        Raises HasNoOrder if the workers have no order, across sites or in time.
+        Raises HasNoOrder in three cases: (1) the workers have no order; (2) the plane's links delay
+        messages; (3) two workers may draw the same remembered row in one round.
         """
         delayed = choices.plane.edge_links(choices.n_workers) is not None
         # two workers may draw the same row in a round, and would update it in no fixed order
@@ -259,9 +260,11 @@ class Lockstep(Runtime):
     # -- what ranks agree on, in the calling thread
 
     def _agree_to_begin(self, is_heard: bool) -> None:
-        """Check that all ranks begin with the same numbers, and set rank 0's first limit.
+        """Check that all ranks begin with the same state, and set rank 0's first limit of epochs.
 
-        Raises ValueError if the numbers differ, for instance if one rank has another start or
+        All ranks must call this. It writes the limit to the session.
+
+        Raises ValueError if the states differ, for instance if one rank has another start or
         checkpoint.
         """
         session, control = self.session, self.session.schedule.control
@@ -307,9 +310,11 @@ class Lockstep(Runtime):
         return not np.isin(table[:, layout.T_STATE], BUSY).any()
 
     def decide(self, evaluate: Callable[[], int | None]) -> int | None:
-        """Return rank 0's next limit after a pause; None: end the run. All ranks must call it.
+        """Return rank 0's next limit of epochs after a pause, or None to end the run.
 
-        evaluate : evaluates the model; each rank calls its own
+        All ranks must call this. It writes rank 0's columns and intercepts to the session.
+
+        evaluate : evaluates the model, and returns this rank's limit; each rank calls its own
         """
         session = self.session
         self.report()

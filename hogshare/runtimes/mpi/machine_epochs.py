@@ -1,12 +1,13 @@
 """The end of an epoch on all machines, while their workers pause: one model, one decision, a save.
 
-    bring one model -> evaluate criteria -> notify callers -> decide -> save, if the run goes on
+    make one model -> evaluate criteria -> notify callers -> decide -> save, if the run goes on
 
 All machines evaluate criteria on the same model, and add sums in the order of the machines. So they
-reach the same answer without a message about it.
+reach the same decision without a message about the decision.
 
-In a run on one machine, the worker that ends an epoch may call for a convergence check. It decides
-from the epoch's change of the remembered rows (`hogshare.kernels.schedule.epoch_criteria.call`). In
+In a run on one machine, the worker that ends an epoch may request a convergence check. The worker
+decides by the change of the remembered rows in this epoch
+(`hogshare.kernels.schedule.epoch_criteria.call`). In
 a run on several machines, all workers pause after every epoch. Each machine then applies the same
 test to the sums over all machines, and makes the check at once.
 """
@@ -34,7 +35,8 @@ ENOUGH, SMALL, SOONEST = range(3)
 class Asked:
     """The last check's request for an early convergence check.
 
-    The request is removed from the session's columns, because kernels would apply it to local sums.
+    The request is removed from the session's columns, because kernels would apply it to this
+    machine's sums alone.
     """
 
     def __init__(self, session: Session) -> None:
@@ -62,10 +64,10 @@ class MachineEpochs(AtPause):
 
     notify : ``notify(epochs)`` notifies this machine's caller, and returns True if the caller stops
         the run
-    at_pause : evaluates and saves; None: the run does neither
+    at_pause : evaluates the model and saves checkpoints; None if the run does neither
     due : the epoch of the next evaluation
-    asked : the last evaluation's request
-    problem : the machine's part of the rows, or the whole problem
+    asked : the last evaluation's request for an early check
+    problem : the problem of this machine's rows, or of all rows
     """
 
     def __init__(

@@ -1,9 +1,10 @@
 """Machines without shared memory that exchange messages in one run, each with its own workers.
 
 Every machine has a session over its own rows, as in a run on one machine. A `Level` connects the
-sessions: it has one vector for each machine (`vector_level`), one master (`master_level`), or the
-homes of one plane (`homes_level`). All machines make the same decisions on epochs, step sizes and
-stops: after each epoch, a machine's workers pause until all machines have ended the epoch.
+sessions. A level has one vector for each machine (`vector_level`), one master (`master_level`), or
+the homes of one plane (`homes_level`). After each epoch, a machine's workers pause until all
+machines have ended the epoch. Then all machines make the same decisions on epochs, step sizes and
+stops.
 
 Writers: (1) each rank's calling thread, which communicates with other ranks, as the level
 describes; (2) the worker threads, as `hogshare.engine.session` describes. Freeing: `close`.
@@ -64,8 +65,8 @@ class Machines(Runtime):
 
     pool : one rank for each machine
     sites : the number of workers of each rank
-    rows : {"shard", "all"}, default="shard"; "shard": the problem of a rank contains rows of its
-        own; "all": it contains all rows, which are dealt to all workers in rotation
+    rows : {"shard", "all"}, default="shard". With "shard", the problem of a rank contains rows of
+        its own. With "all", it contains all rows, which are dealt to all workers in rotation.
     network : emulated links between the machines
     """
 
@@ -100,9 +101,10 @@ class Machines(Runtime):
     # -- before
 
     def local_problem(self, problem: Problem) -> Problem:
-        """Return the problem of the machine's rows; it also has the number and size of all rows.
+        """Return the problem of this machine's rows, with the number and size of all machines'
+        rows.
 
-        Raises ValueError if a machine has no rows.
+        All machines must call this. Raises ValueError if a machine has no rows.
         """
         if by_gradient(problem):
             return problem if self.rows == "all" else self._part_by_gradient(problem)
@@ -222,7 +224,7 @@ class Machines(Runtime):
     def _with_homes(self, choices: Choices) -> Choices:
         """Return the choices for one plane on all machines, with blocks of the same length.
 
-        Raises ValueError if a group of workers is on several machines.
+        All machines must call this. Raises ValueError if a group of workers is on several machines.
         """
         share = np.array([choices.n_training // choices.n_local])
         least = int(self.pool.gathered(share).min())

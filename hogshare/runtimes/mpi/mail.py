@@ -1,4 +1,4 @@
-"""A mailbox's transport over a channel: an edge's messages from site to site, and acknowledgements.
+"""A mailbox's transport over a channel: messages of edges from site to site, and acknowledgements.
 
     writer's thread:  post -> POSTED                          POSTED <- TAKEN: the writer's site
     poll:             slot -> channel ... channel -> slot, ARRIVED: the reader's site
@@ -6,20 +6,21 @@
 Every site has a mailbox of its own with all edges. `send` only raises POSTED, and `show` only
 writes the register; the polling thread moves the messages.
 
-Credits: a slot is reused only when its TAKEN has come back, so at most `queue` messages of an edge
-are under way. TAKEN is a running count: one acknowledgement may cover many messages.
+Credits: a slot is reused only when the reader's TAKEN has come back for its message. So at most
+`queue` messages of an edge are under way. TAKEN is a running count: one acknowledgement may cover
+many messages.
 
 After a death, a plane may move an empty edge from the dead reader to a reader at any site. Messages
-are numbered. A new reader has had none of the earlier messages, so it continues from the first
+are numbered. The new reader has had none of the earlier messages, so it continues from the first
 number that it gets. Messages to dead readers count as taken.
 
-Readers do not acknowledge registers (`hogshare.kernels.mail.register`). If a writer writes several
-values in quick succession, only the newest value is sent, once the value sent before is in the
-reader's register.
+Readers do not acknowledge registers (`hogshare.kernels.mail.register`). The next value of a
+register is sent once the previously sent value is in the reader's register. If a writer has written
+several values by then, only the newest value is sent.
 
-Writers: `poll` and the channel's handlers write TAKEN at the sender's site, and the slots, ARRIVED,
-POSTED and registers at the reader's site. For outgoing edges, `send` writes POSTED, and `show`
-writes the register. Freeing: the channel.
+Writers: `poll` and the channel's handlers write TAKEN at the sender's site. At the reader's site,
+they write the slots, ARRIVED, POSTED and the registers. For outgoing edges, `send` writes POSTED,
+and `show` writes the register. Freeing: the channel.
 """
 
 from __future__ import annotations
@@ -47,15 +48,16 @@ FARTHEST_PLACE = 2**31  # the limit of places that fit in four bytes
 class MailTransport:
     """The edges of a mailbox that begin or end at this site.
 
+    channel : the channel of this site; this transport sets three of its handlers
     box : this site's own mailbox
-    ends : the sending and the reading site of each edge. An edge from a site to itself is left out,
-        because its `Edge` is in one memory.
-    kind_of : returns a message's kind in the traffic, from its round, its number of values with a
-        place, and its number of values without
-    links : emulated links between sites, for each edge
+    ends : the sending and the reading site of each edge. This transport skips an edge from a site
+        to itself, unless `reader` is given: such an edge has both ends in one memory.
+    links : the emulated link of each edge between two sites, or None
+    kind_of : returns a message's kind in the traffic, from three arguments: the message's round,
+        its number of values with a place, and its number of values without a place
     are_registers : whether messages are overwritten, and not acknowledged
-    reader : returns the current reading site of an edge, if edges may move; `ends` then has all
-        edges
+    reader : returns the current reading site of an edge, if edges may move; None if edges do not
+        move
     """
 
     def __init__(
@@ -85,8 +87,8 @@ class MailTransport:
         capacity = box.places.shape[2]
         self._places_type = np.dtype("int32" if capacity < FARTHEST_PLACE else "int64")
         n = len(ends)
-        # number of messages sent; for registers, POSTED when they were sent. A run may continue
-        # with a new channel
+        # Number of messages sent; for registers, POSTED when they were sent. Not zero at first: a
+        # run may continue with a new channel.
         self._sent = box.counters[:, layout.M_POSTED].copy()
         self._acknowledged = box.counters[:, layout.M_TAKEN].copy()  # TAKEN as the sender knows it
         self._rounds = np.zeros(n, np.int64)  # for registers: the last sent round

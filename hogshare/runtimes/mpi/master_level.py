@@ -1,24 +1,26 @@
-"""A master at one site, and workers at all sites: they send it mail, and it sends sites its model.
+"""A master at one site, and workers at all sites: workers send it mail, and it sends its model
+back.
 
     worker -> slot -> channel -> slot at the master -> the master's sum -> the next version
-    version -> news: numbers new to a site -> channel -> the site's vector, under its seqlock
+    version -> news: values new to a site -> channel -> the site's vector, under its seqlock
 
 The master is at the first rank, in the thread that communicates with other ranks; this rank also
 has workers. Each worker reads a snapshot from its site's vector, which is a version of the master's
-model. Ages, cut-offs and damping have the same meaning as in one memory, but ages are larger by the
-number of messages under way.
+model. Staleness, cut-offs and damping have the same meaning as in one memory, but the staleness is
+larger by the number of messages under way.
 
 Reports of a worker follow its changes. A block counts when the master has taken its message
-(`count_posted`). The workers' words come together with a model that has the changes which these
-words count. The report that a worker has left the run is sent once all of its mail is taken.
+(`count_posted`). A site gets the workers' words together with a model; this model has all changes
+that the words count. The report that a worker has left the run is sent once all of its mail is
+taken.
 
 At an epoch barrier, when all workers pause, the master sends its model to all sites, and all sites
-share one verdict.
+make the same decision.
 
-Writers: each rank's thread that communicates with other ranks writes all data of this file: at the
-master's site the model and the sum, at other sites their vector
-(`hogshare.kernels.exchange.master_copies`). Readers: the workers. Order: the channel's order; a
-site gets no news while earlier news are under way to it. Freeing: `close`.
+Writers: each rank's thread that communicates with other ranks writes all data of this file. At the
+master's site these data are the model and the sum; at another site they are the site's vector
+(`hogshare.kernels.exchange.master_copies`). Readers: the workers. Order: the channel's order. No
+news are sent to a site while earlier news are under way to this site. Freeing: `close`.
 """
 
 from __future__ import annotations

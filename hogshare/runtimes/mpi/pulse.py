@@ -1,7 +1,7 @@
 """Heartbeats of ranks in the arena of a run: they distinguish a halted rank from a working rank.
 
-Writers: each rank's calling thread writes the rank's own word every few milliseconds of a run. The
-value 0 means that the rank does other work, or has not started.
+Writers: each rank's calling thread writes the rank's own word every few milliseconds of a run. If
+the word is 0, the rank does other work, or has not started.
 Readers: all other ranks, which end the run when a rank is silent for too long. A read is a plain
 load of an aligned word, without any ordering.
 Freeing: the arena's owner.
@@ -27,9 +27,9 @@ def shapes(n_ranks: int) -> Shapes:
 
 
 class Pulse:
-    """A rank's heartbeat, and its check of the others'.
+    """A rank's heartbeat, and its check of the other ranks' heartbeats.
 
-    words : ndarray of int64; the array of the run
+    words : ndarray of int64, an array of the run, with one word for each rank
     """
 
     def __init__(self, words: np.ndarray, rank: int) -> None:
@@ -39,9 +39,10 @@ class Pulse:
         self._since = np.full(len(self._words), time.monotonic())
 
     def beat(self) -> None:
-        """Beat, and check the other ranks' heartbeats.
+        """Write this rank's heartbeat, and check the other ranks' heartbeats.
 
-        Raises RankFailed if a rank that has begun to beat is silent for too long.
+        Only the calling thread of a rank may call this. Raises RankFailed if a rank that has begun
+        to beat is silent for too long.
         """
         now = time.monotonic()
         self._words[self._rank] += 1

@@ -1,10 +1,10 @@
 """The end of a rank: it notifies the others, and an uncaught error ends the job.
 
-When a rank ends, MPI waits for all ranks. If other ranks wait for that rank's part in a call, all
-ranks would wait for ever. So a rank that ends says goodbye, and ranks that need it raise an error.
-An uncaught error ends the job under any launcher. First its traceback is printed to standard error,
-and the notified ranks get a moment to print their tracebacks. If a rank is killed, the launcher
-ends the other ranks.
+When a rank ends, its MPI waits for all ranks to end. If another rank waited for that rank's part in
+a call, both would wait for ever. So a rank that ends notifies the other ranks, and ranks that need
+it raise an error. An uncaught error ends the job under any launcher. Before the job ends, the
+error's traceback is printed to standard error, and the notified ranks get a moment to print their
+tracebacks. If a rank is killed, the launcher ends the other ranks.
 
 Writer: the main thread, when a talk is opened and when the interpreter ends.
 """
@@ -119,7 +119,8 @@ def _leave(status: int) -> None:
     """End this process without MPI, which cannot end after a rank has died.
 
     Open MPI's finalization waits for the dead rank, or frees memory that a failed collective call
-    has already freed. A launcher that tolerates dead ranks waits for ranks that an abort has ended.
+    has already freed. An abort does not help: a launcher that tolerates dead ranks waits for the
+    ranks that the abort has ended.
     """
     global _process
     _process = 0  # this file has no further work at exit

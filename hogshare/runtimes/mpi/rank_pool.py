@@ -1,9 +1,9 @@
 """The exchange between all ranks of a communicator before and after a run.
 
 The exchange uses MPI's nonblocking collective calls, because blocking calls take a core while they
-wait. A rank polls a call, sleeps between polls, and stops waiting if another rank has failed. A run
-uses a `Channel` instead, because a collective call that an aborted run leaves behind cannot be
-cancelled.
+wait. A rank polls such a call, sleeps between polls, and stops waiting if another rank has failed.
+During a run, ranks use a `Channel` instead: if an aborted run left a collective call behind, this
+call could not be cancelled.
 
 Writer and reader: each rank's thread that communicates with the others.
 """
@@ -22,9 +22,9 @@ from hogshare.runtimes.mpi.channel import NAP_SECONDS, Living, Wait
 class RankPool:
     """The ranks of a communicator, one for each machine.
 
-    watch : called while this rank waits; raises if another rank has failed
-    living : the exchange of ranks that continue without dead ranks; None: they do not continue
-    lost : dead ranks of which all survivors know; the same on all survivors
+    watch : called while this rank waits; raises an error if another rank has failed
+    living : the exchange of ranks that continue without dead ranks; None if they do not continue
+    lost : dead ranks that all survivors know to be dead; the same on all survivors
     rows : each rank's number of rows
     training : each rank's number of rows to train on
     """
@@ -40,12 +40,12 @@ class RankPool:
     def copy_of_comm(self, agree: Callable[[], Any] | None = None) -> Any:
         """Return a communicator of the same ranks, with messages of its own (collective).
 
-        No rank begins the copy before all ranks have called this. Otherwise MPI would pair a copy
-        that only some ranks have begun with the others' next copy, even in another call.
+        No rank begins the copy before all ranks have called this. Suppose that only some ranks
+        begin a copy: MPI would pair it with the other ranks' next copy, even in another call.
 
         agree : callable, default=None
-            Returns once all ranks have called it, or raises; None: use the communicator itself,
-            which must belong to this call alone.
+            Returns once all ranks have called it, or raises an error. If None, the communicator
+            itself is used for this agreement, and must belong to this call alone.
         """
         if agree is None:
             self.gathered(np.zeros(1))
@@ -56,7 +56,7 @@ class RankPool:
         return copy
 
     def added(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the sum of all ranks' arrays, with the same bits on each; all must call it.
+        """Return the sum of all ranks' arrays, with the same bits on each; all ranks must call it.
 
         numbers : float64 array, of the same shape on all ranks
         """
@@ -92,8 +92,8 @@ class RankPool:
 def give_back(comm: Any, is_over: bool) -> None:
     """Free a run's communicator, unless the run was aborted.
 
-    MPI may reuse the number of a freed communicator. Unreceived messages of an aborted run would
-    then be received in another run.
+    MPI may reuse the number of a freed communicator. Another run would then receive the messages
+    that an aborted run has left unreceived.
     """
     if is_over:
         comm.Free()

@@ -1,11 +1,11 @@
 """The ranks of one machine, which share an arena that all can read and write.
 
-This file decides whether the ranks of a job share an arena, or each have a vector and exchange
-changes by messages (`hogshare.runtimes.mpi.machines`).
+This file makes one decision: the ranks of a job share an arena, or each rank has a vector of its
+own and sends changes by messages (`hogshare.runtimes.mpi.machines`).
 
 The leader creates the arena and its layout. The other ranks open the arena's descriptor in the file
-system of processes (procfs), which the system allows if all processes belong to the same user. No
-rank frees the memory: it is released with the last process that maps it.
+system of processes (procfs). The system allows this if all processes belong to the same user. No
+rank frees the memory; the system releases it when the last process that maps it has ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Seat:
     host : the machine's name
     memory : an identifier, equal for ranks that can open each other's memory
     cores : numbers of the cores that the rank may use
-    jobs : the requested number of workers
+    jobs : the requested number of workers; as in `n_jobs`
     process : the rank's process number on its machine
     """
 
@@ -49,7 +49,7 @@ class MachineRanks:
     """The ranks of a job, in order.
 
     workers : the number of workers of each rank
-    separation : the reason why the ranks share no arena; "": they share an arena
+    separation : the reason why the ranks share no arena; "" if they share an arena
     """
 
     ranks: tuple[int, ...]
@@ -100,7 +100,10 @@ def seat(n_jobs: int | None) -> Seat:
 
 
 def workers_of(seats: Sequence[Seat], rank: int) -> int:
-    """Return a rank's number of workers; if all cores were requested, its share of usable cores.
+    """Return a rank's number of workers.
+
+    If the requested number is negative, it counts usable cores. The result is then at most the
+    rank's share of these cores.
 
     seats : the seats of all ranks
     rank : the calling rank, because its own system interprets the requested number
@@ -131,7 +134,9 @@ def share_of(seats: Sequence[Seat], rank: int) -> int:
 def machine_of(seats: Sequence[Seat], workers: Sequence[int], shares: bool) -> MachineRanks:
     """Return the ranks, and whether they share an arena.
 
-    shares : whether ranks of one machine may share an arena
+    seats : the seats of all ranks
+    workers : the number of workers of each rank
+    shares : whether ranks of the same machine may share an arena
     """
     ranks, counts = tuple(range(len(seats))), tuple(workers)
     if not shares:
@@ -158,7 +163,10 @@ def accept(offered: dict[str, Any]) -> Arena:
 
 
 def opened(process: int, number: int) -> int:
-    """Return a descriptor for a file that another rank's process has open under a number.
+    """Return a new descriptor for a file that another rank's process has open.
+
+    process : the process number of that rank on this machine
+    number : the number of the file's descriptor in that process
 
     Raises OSError if the system forbids it.
     """

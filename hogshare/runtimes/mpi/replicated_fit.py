@@ -1,7 +1,8 @@
 """A fit that every rank makes itself, in step with other ranks: its calls of `solve` are joint.
 
-This is for ranks without shared memory. The whole fit is one call (`hogshare.runtimes.mpi.calls`),
-including its exchanges about all rows: an error of one rank, at any point, ends the fit on all.
+This is for ranks without shared memory. The whole fit, with its exchanges about all rows, is one
+call (`hogshare.runtimes.mpi.calls`). So an error of one rank, at any point, ends the fit on all
+ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FOUND, SUMMED, SAME, CAME_OUT = "found", "summed", "same", "came out"
 class ReplicatedFit(Joint):
     """The runtime of the estimator that a rank fits, within a call of all ranks.
 
-    rows : {"shard", "all"}, the rows of each rank in a call of `solve`
+    rows : {"shard", "all"}; the rows of each rank in a call of `solve`: its own rows, or all rows
     everybody : the fit's exchange about all ranks' rows (`hogshare.estimators.all_rows`)
     """
 
@@ -74,6 +75,9 @@ def make_on_every_rank(
     call: Call, ranks: MachineRanks, led: Led, rows: str, link: Link | None
 ) -> Any:
     """Make the same fit on every rank; return rank 0's result on each. All ranks must call it.
+
+    rows : {"shard", "all"}; the rows of each rank: its own rows, or all rows
+    link : an emulated link between ranks, or None
 
     Raises RuntimeError if the ranks' results differ.
     """

@@ -1,4 +1,4 @@
-"""The time of messages between ranks, in the way of a run: both ranks sleep between polls.
+"""The time of messages between ranks, measured as in a run: both ranks sleep between polls.
 
     rank 0: a message -> another rank: the same message back
 
@@ -35,9 +35,10 @@ class Way(NamedTuple):
 
 
 def ways(channel: Channel) -> list[Way]:
-    """Measure the ways from rank 0 to other ranks, in the order of ranks; all must call it.
+    """Measure the ways from rank 0 to other ranks; all ranks must call this.
 
-    At most `MOST_RANKS` ranks are measured. All ranks except rank 0 return an empty list.
+    Return the ways on rank 0, in the order of ranks, for at most `MOST_RANKS` ranks. On other ranks
+    return an empty list.
     """
     others = np.unique(np.linspace(1, channel.size - 1, MOST_RANKS).round().astype(int)).tolist()
     come: list[int] = []
@@ -56,8 +57,11 @@ def ways(channel: Channel) -> list[Way]:
 
 
 def way_of(rank: int, short: float, long: float, n_bytes: int) -> Way:
-    """Return a way, from the seconds of the round trips of a short and a long message.
+    """Return the way to a rank, computed from the round trips of a short and a long message.
 
+    rank : the other rank
+    short : seconds of the short message's round trip
+    long : seconds of the long message's round trip
     n_bytes : the length of the long message
 
     Examples

@@ -15,20 +15,21 @@ def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
     """Take this rank's part of rows that every rank has.
 
     The sizes of parts differ by at most one row, and parts follow each other in the order of the
-    ranks. Only the part of a memory-mapped array is read.
+    ranks. Of a memory-mapped array, only this rank's part is read.
 
     Parameters
     ----------
     *arrays : array-likes with the same number of rows
         ndarray, memory map, list, data frame, or sparse matrix.
     place, of : int, default=None
-        The number of the part, from 0, and of all parts; None: the calling rank's, and one part for
-        each rank of MPI.
+        The number of this rank's part, from 0, and the number of all parts. If either is None, MPI
+        gives both: the number of the calling rank, and the number of ranks.
 
     Returns
     -------
     array or tuple of arrays
-        As many as were given, of the same types; views if slices are views.
+        As many as were given, of the same types. A returned array is a view if slices of the given
+        type are views.
 
     Raises
     ------
