@@ -19,7 +19,7 @@ NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
 
 
 class Exporting(KnownParameters):
-    """The conversion, for an estimator that extends an estimator of scikit-learn's.
+    """Base of an estimator that extends one of scikit-learn's, with a conversion to that one.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Exporting(KnownParameters):
     def to_sklearn(self) -> Any:
         """Return the scikit-learn estimator that this one replaces, fitted.
 
-        Its predictions are the same, bit for bit, and it shares no memory with this estimator. It
-        can be pickled, served and converted without this package and without Numba. Topic shares
-        are computed anew, and are the same up to rounding.
+        The result makes the same predictions, bit for bit, and shares no memory with this
+        estimator. It can be pickled, served and converted without this package and without Numba.
+        An exception is the `transform` of topics, which is the same up to rounding.
 
         Returns
         -------
@@ -57,17 +57,17 @@ class Exporting(KnownParameters):
         Warns
         -----
         UserWarning
-            If skl2onnx (1.20) would convert the result to a different model: for labels beyond 32
-            bits of `SGDClassifier` and `MLPClassifier`, for three or more classes of
-            `SGDClassifier` with ``loss="modified_huber"``, and for networks with two labels.
+            If skl2onnx (1.20) would convert the result to a different model. This happens for
+            `SGDClassifier` and `MLPClassifier` with labels beyond 32 bits, for `SGDClassifier` with
+            three or more classes and ``loss="modified_huber"``, and for networks with two labels.
 
         Notes
         -----
         The `fit` of the result is scikit-learn's own. It refuses some input that this package
         accepts: sparse rows with an intercept for Ridge's 'saga', and rows with 64-bit indices.
-        Coefficients have the same memory order as in this estimator, which decides the last bits of
-        predictions. With three or more classes scikit-learn's `partial_fit` needs C order: assign
-        ``model.coef_ = np.ascontiguousarray(model.coef_)`` before its first call.
+        The coefficients are copied in the same memory order, because this order decides the last
+        bits of predictions. With three or more classes scikit-learn's `partial_fit` needs C order:
+        assign ``model.coef_ = np.ascontiguousarray(model.coef_)`` before the first call.
 
         Examples
         --------
@@ -103,7 +103,10 @@ class Exporting(KnownParameters):
 
 
 def _replaced(kind: type) -> Any:
-    """Return scikit-learn's class that one of this package's, or a user's subclass, replaces."""
+    """Return the class of scikit-learn's that a class of this package replaces.
+
+    kind : the class, or a user's subclass of it
+    """
     ours = next(base for base in kind.__mro__ if base.__module__.startswith("hogshare."))
     theirs = (base for base in kind.__mro__ if base.__module__.startswith("sklearn."))
     return next(base for base in theirs if base.__name__ == ours.__name__)
@@ -133,7 +136,7 @@ def _onnx_faults(name: str, attributes: dict[str, Any]) -> list[str]:
 
 
 def _translated(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Replace parameter values that scikit-learn does not have or deprecates."""
+    """Replace, in `params`, values that scikit-learn does not have or deprecates; return it."""
     if params.get("learning_rate") == "auto":
         optimal = is_classifier(estimator) and estimator.alpha > 0.0
         params["learning_rate"] = "optimal" if optimal else "invscaling"
@@ -143,5 +146,5 @@ def _translated(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copy(value: Any) -> Any:
-    """Copy a value; an array becomes a plain ndarray of its own in the same memory order."""
+    """Return a copy of a value; an array becomes a plain ndarray in the same memory order."""
     return np.array(value, order="K") if isinstance(value, np.ndarray) else copy.deepcopy(value)

@@ -1,4 +1,8 @@
-"""The kind of ratings: explicit ratings of items, or implicit feedback, pairs that have met."""
+"""The kind of ratings: explicit ratings of items, or implicit feedback.
+
+Implicit feedback consists of pairs of a user and an item that *have met*: the user has clicked,
+bought or played the item, without a rating.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,9 @@ class Feedback(NamedTuple):
     """The method by which ratings are fitted.
 
     solver : "als" or "sgd"
-    negatives : number of items drawn for each pair in every epoch
-    values : float64 (n_ratings,): ratings, or strengths of pairs that have met
-    unit : the value of ratings that are all equal and count as 1
+    negatives : number of items drawn for each pair in every epoch; 0 for explicit ratings
+    values : ratings, or strengths of pairs that have met, in float64, of shape (n_ratings,)
+    unit : the given value of each rating if all are equal and fitted as 1; 1.0 otherwise
     """
 
     solver: str
@@ -41,8 +45,9 @@ class Feedback(NamedTuple):
 
 
 def feedback_of(model: Any, values: np.ndarray | None, n: int, is_part: bool = False) -> Feedback:
-    """Return the kind of feedback as which an estimator's parameters fit the given ratings.
+    """Return how an estimator with these parameters fits ratings; warn if all ratings are equal.
 
+    model : the estimator
     values : the ratings; None for pairs alone
     n : number of pairs
     is_part : whether further ratings may follow and differ from these

@@ -1,4 +1,4 @@
-"""The wrappers of fitting methods: ranks, scikit-learn's checks, names in messages."""
+"""Wrappers of fitting methods, for fits by ranks, for scikit-learn's checks, and for messages."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ ValueError
 def fits(method: Method) -> Method:
     """Wrap an estimator's method that fits it.
 
-    Messages name the estimator's parameters, not `solve`'s parameters. Compilation is announced
-    once, under the estimator's name. The wrapper of ranks is outermost, so errors raised in the
-    other wrappers reach all ranks.
+    Messages name the estimator's parameters, not the parameters of `solve`. Compilation is
+    announced once, under the estimator's name. The wrapper for ranks is outermost: errors that are
+    raised in the other wrappers then reach all ranks.
     """
     docstrings.complete(method, [SAID])
 
@@ -60,10 +60,10 @@ def fits(method: Method) -> Method:
 
 
 def _always_checked(method: Method) -> Method:
-    """Check the parameters in every call of `partial_fit`; scikit-learn checks in the first only.
+    """Wrap `partial_fit` to check the parameters in every call; scikit-learn checks in the first.
 
     Invalid parameters that were set after the first call are refused before anything else is done.
-    This wraps scikit-learn's wrapper, within which checks are skipped.
+    The result must wrap scikit-learn's wrapper, within which checks are skipped.
     """
 
     @functools.wraps(method)

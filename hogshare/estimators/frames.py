@@ -9,7 +9,7 @@ PARTS = ("user", "item", "rating")
 
 
 class RatingsInput(NamedTuple):
-    """The ratings for a fit: array-likes, or a matrix as `users`."""
+    """The ratings for a fit: three array-likes, or a matrix as `users` and None as the others."""
 
     users: Any
     items: Any
@@ -17,7 +17,9 @@ class RatingsInput(NamedTuple):
 
 
 def columns_of(users: Any, items: Any, ratings: Any, columns: Any) -> RatingsInput:
-    """Return users, items and ratings unchanged, or the columns of a data frame in their place.
+    """Return the columns of a data frame passed as `users`, or the arguments if it is none.
+
+    columns : names of the frame's columns of users, items and ratings; None to find them by name
 
     Raises
     ------
@@ -50,7 +52,7 @@ def _names_of(frame: Any) -> list[Any] | None:
 
 
 def _found(names: list[Any]) -> list[Any]:
-    """Find the columns named "user", "item" and "rating", or their plurals."""
+    """Return the names of the columns "user", "item" and "rating", or of their plurals."""
     found: list[Any] = []
     for part in PARTS:
         fitting = [name for name in names if str(name).lower() in (part, f"{part}s")]
@@ -62,7 +64,7 @@ def _found(names: list[Any]) -> list[Any]:
         found += fitting or [None]
     user, item, rating = found
     missing = [part for part, name in zip(PARTS, found, strict=True) if name is None]
-    # a third column with another name: these may not be pairs without ratings
+    # a third column with another name may contain ratings, so these may not be pairs alone
     if user is None or item is None or (rating is None and len(names) > 2):
         what = " and ".join(f"no column {part!r}" for part in missing)
         pairs = f"; columns=({user!r}, {item!r}) fits pairs alone" if missing == ["rating"] else ""
@@ -74,7 +76,7 @@ def _found(names: list[Any]) -> list[Any]:
 
 
 def _checked(names: list[Any], columns: Any) -> Sequence[Any]:
-    """Check given names of columns; return three, with None for ratings if there are none."""
+    """Check given names of columns; return three names, the last None if it is not given."""
     if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) not in (2, 3):
         raise ValueError(
             "columns must be the names of the users', the items' and the ratings' column, or of "

@@ -43,12 +43,12 @@ OTHERWISE = " Or use runtime='auto', with which scikit-learn's coordinate descen
 class ElasticNet(LeastSquares, _ElasticNet):
     """Least squares with l1 and l2 penalties, on every core.
 
-    A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same
-    problem, ``|y - Xw|^2 / (2 n) + alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|^2 / 2``,
-    parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime`, `solver_`
-    and `report_`. Sparse rows of more than a million values are fitted by the workers, by dual
-    coordinate ascent or SAGA. On other rows scikit-learn's coordinate descent is faster (see
-    ``docs/logistic.md``) and fits them, unless a `runtime` is named.
+    A drop-in replacement for `sklearn.linear_model.ElasticNet`, and a subclass of it. The problem,
+    ``|y - Xw|^2 / (2 n) + alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|^2 / 2``, the parameters,
+    defaults and attributes are the same. `n_jobs`, `plane`, `barrier`, `runtime`, `solver_` and
+    `report_` are added. The workers fit sparse rows of more than a million values, by dual
+    coordinate ascent or SAGA. Unless a `runtime` is named, scikit-learn's coordinate descent fits
+    all other rows, because it is faster on them (see ``docs/logistic.md``).
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class ElasticNet(LeastSquares, _ElasticNet):
     tol : float, default=1e-4
         The workers stop when the duality gap is at most ``0.01 * tol`` times the mean square of `y`
         about its mean (without intercept, about zero). The gap is computed at the model itself, by
-        a pass over all rows. scikit-learn requires a gap of `tol` and also that coefficients no
-        longer change. Its models are therefore about as good.
+        a pass over all rows. scikit-learn requires only a gap of `tol`, but also that coefficients
+        no longer change. The models of both are therefore about equally good.
 
     positive : bool, default=False
-        When set to True, forces the coefficients to be positive, by scikit-learn's coordinate
-        descent.
+        When set to True, forces the coefficients to be positive. scikit-learn's coordinate descent
+        then fits.
 
     selection : {'cyclic', 'random'}, default='cyclic'
         Order of the features in scikit-learn's coordinate descent. It has no effect on the
@@ -84,8 +84,8 @@ class ElasticNet(LeastSquares, _ElasticNet):
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Where the workers run. With "auto" scikit-learn's coordinate descent fits the rows on which
-        it is faster. It also finishes the fit if the workers foresee that `max_iter` epochs will
-        not suffice.
+        it is faster. With "auto" coordinate descent also finishes a fit if the workers foresee that
+        `max_iter` epochs will not suffice.
 
     Attributes
     ----------
@@ -105,8 +105,8 @@ class ElasticNet(LeastSquares, _ElasticNet):
         The methods that fitted the model: 'sdca', 'saga', 'cd', or several as in 'saga, cd'.
 
     report_ : Report, list of Report or SolverReport
-        The report of the workers' run, one for each target. If scikit-learn did all of the fit, a
-        `SolverReport` with the reason.
+        The report of the workers' run, or a list with one report for each target. If scikit-learn
+        did the whole fit, a `SolverReport` with the reason.
 
     See Also
     --------
@@ -190,7 +190,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
         return self
 
     def _hand_over(self, X: Any, y: Any, **others: Any) -> None:
-        """Have scikit-learn's coordinate descent fit, some passes at a time."""
+        """Fit by scikit-learn's coordinate descent; set the attributes that its `fit` sets."""
         theirs = self._theirs()
         if self.warm_start and hasattr(self, "coef_"):
             theirs.coef_ = np.array(self.coef_)
@@ -201,12 +201,12 @@ class ElasticNet(LeastSquares, _ElasticNet):
         self.__dict__.update(found)
 
     def _theirs(self) -> Any:
-        """Return scikit-learn's estimator with these parameters."""
+        """Return an estimator of scikit-learn's `ElasticNet` with these parameters."""
         settings = {name: getattr(self, name) for name in _ElasticNet._get_param_names()}
         return _ElasticNet(**{**settings, "max_iter": self._most_epochs})
 
     def _why_scikit_learn(self, X: Any) -> str:
-        """Return the reason to fit by scikit-learn's coordinate descent; empty for the workers."""
+        """Return the reason to fit by coordinate descent; empty if the workers fit."""
         if self.positive:
             return "no other solver takes positive=True"
         if self.alpha == 0.0:
@@ -222,8 +222,8 @@ class ElasticNet(LeastSquares, _ElasticNet):
         return ""
 
     def _few_rows(self, few: CompressedRows) -> Any:
-        """Return scikit-learn's estimator for the compressed rows."""
-        # scikit-learn's mean square is over the compressed rows
+        """Return an unfitted estimator of scikit-learn's for the compressed rows."""
+        # scikit-learn divides the sum of squares by the number of compressed rows
         alpha = self.alpha * few.moments.weight / len(few.X)
         theirs = self._theirs().set_params(alpha=alpha, fit_intercept=False, precompute=False)
         if self.warm_start and hasattr(self, "coef_"):
@@ -261,7 +261,7 @@ class ElasticNet(LeastSquares, _ElasticNet):
                     "warm_start=True the features and targets must be those of the previous fit."
                 )
             before = before.reshape(-1, X.shape[1])[target]
-            # one intercept stands for all targets without fit_intercept
+            # without fit_intercept, `intercept_` is one number for all targets
             intercepts = np.broadcast_to(np.ravel(self.intercept_), squares.n_targets)
             # a copy (`Squares.start`): the run never writes `coef_`
             return squares.start(target, before, float(intercepts[target]))
@@ -285,7 +285,12 @@ class ElasticNet(LeastSquares, _ElasticNet):
     def _finish(
         self, failed: Report, X: Any, y: np.ndarray, sample_weight: Any, epochs: list[int]
     ) -> None:
-        """Have scikit-learn's coordinate descent continue from the workers' model."""
+        """Continue from the workers' model by scikit-learn's coordinate descent.
+
+        Sets the fitted attributes, and adds a note to the report `failed`.
+
+        epochs : number of the workers' epochs for each target
+        """
         theirs = self._theirs().set_params(warm_start=True)
         theirs.coef_, theirs.intercept_ = np.array(self.coef_), self.intercept_
         descend(theirs, X, y, sample_weight, self._on_epoch)
@@ -303,11 +308,11 @@ class ElasticNet(LeastSquares, _ElasticNet):
 class Lasso(ElasticNet, _Lasso):
     """Least squares with an l1 penalty, on every core.
 
-    A drop-in replacement of `sklearn.linear_model.Lasso` with the same problem,
-    ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus the additional
-    ones of `hogshare.ElasticNet`. It is a subclass of both, as scikit-learn's `Lasso` is of
-    scikit-learn's `ElasticNet`. The workers' rule is SAGA. `ElasticNet` says which rows the workers
-    fit, and which rows coordinate descent fits.
+    A drop-in replacement for `sklearn.linear_model.Lasso`. The problem,
+    ``|y - Xw|^2 / (2 n) + alpha |w|_1``, the parameters, defaults and attributes are the same. The
+    parameters and attributes that `hogshare.ElasticNet` adds are added. The class is a subclass of
+    `sklearn.linear_model.Lasso` and of `hogshare.ElasticNet`. The workers' rule is SAGA. See
+    `ElasticNet` for the rows that the workers fit, and the rows that coordinate descent fits.
 
     See Also
     --------

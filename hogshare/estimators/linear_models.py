@@ -1,4 +1,4 @@
-"""The bases of the linear models: common parameters, tags, and the score of classifiers."""
+"""Base classes of the linear models, with common parameters, tags, and the score of classifiers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ToTheOptimum(LinearModel):
 
 
 class Accuracy:
-    """Base of a classifier: its `score` accepts nullable integers, which scikit-learn does not."""
+    """Base of a classifier whose `score` accepts nullable integers, which scikit-learn refuses."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy: the share of rows whose labels are predicted correctly.

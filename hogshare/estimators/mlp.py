@@ -19,10 +19,11 @@ from hogshare.problems.linear.row_arrays import require_dense
 class MLPClassifier(Accuracy, NetworkMixin, _MLPClassifier):
     """Multi-layer perceptron classifier, trained on every core.
 
-    A drop-in replacement of `sklearn.neural_network.MLPClassifier`, and a subclass of it: the same
-    parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. Compiled kernels compute the gradients, and several workers compute each step
-    together; any number of workers takes scikit-learn's steps, up to rounding.
+    A drop-in replacement for `sklearn.neural_network.MLPClassifier`, and a subclass of it. The
+    parameters, defaults and attributes are the same. `n_jobs`, `plane`, `barrier`, `runtime` and
+    `report_` are added. Compiled kernels compute the gradients, and several workers compute each
+    step together. The steps are therefore scikit-learn's with any number of workers, up to
+    rounding.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class MLPClassifier(Accuracy, NetworkMixin, _MLPClassifier):
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
     ) -> MLPClassifier:
-        """Train for one epoch on some rows.
+        """Train for one epoch on the given rows.
 
         Parameters
         ----------
@@ -104,16 +105,18 @@ class MLPClassifier(Accuracy, NetworkMixin, _MLPClassifier):
 class MLPRegressor(NetworkMixin, _MLPRegressor):
     """Multi-layer perceptron regressor, trained on every core.
 
-    A drop-in replacement of `sklearn.neural_network.MLPRegressor`, and a subclass of it: the same
-    parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
-    `report_`. Compiled kernels compute the gradients, and several workers compute each step
-    together; any number of workers takes scikit-learn's steps, up to rounding.
+    A drop-in replacement for `sklearn.neural_network.MLPRegressor`, and a subclass of it. The
+    parameters, defaults and attributes are the same. `n_jobs`, `plane`, `barrier`, `runtime` and
+    `report_` are added. Compiled kernels compute the gradients, and several workers compute each
+    step together. The steps are therefore scikit-learn's with any number of workers, up to
+    rounding.
 
     Parameters
     ----------
     loss : {"squared_error", "poisson"}, default="squared_error"
-        The loss function: half of the squared error, or half of the Poisson deviance, for which
-        targets must not be negative and the output activation is the exponential function.
+        The loss function. "squared_error" is half of the squared error. "poisson" is half of the
+        Poisson deviance; targets must not be negative, and the output activation is the
+        exponential function.
 
     See Also
     --------
@@ -173,7 +176,7 @@ class MLPRegressor(NetworkMixin, _MLPRegressor):
     @available_if(lambda est: est._check_solver)
     @fits
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
-        """Train for one epoch on some rows.
+        """Train for one epoch on the given rows.
 
         Parameters
         ----------

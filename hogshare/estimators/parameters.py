@@ -25,11 +25,11 @@ from hogshare.system import docstrings
 from hogshare.system.messages import nearest
 from hogshare.system.ranges import is_integer, is_number
 
-MOST_EPOCHS = (1 << 31) - 1  # the largest number that every solver of scikit-learn's can count
+MOST_EPOCHS = (1 << 31) - 1  # the largest number to which every solver of scikit-learn's can count
 PLAIN = (bool, int, float, str, type(None))
-MANY = 1 << 10  # cached values, as a search over parameters may try; beyond it the cache is emptied
+MANY = 1 << 10  # most cached values (a search over parameters tries many); then all are removed
 
-Setting = tuple[str, type, Any]  # a 1 is not a True
+Setting = tuple[str, type, Any]  # name, type and value; with the type, 1 differs from True
 
 # the estimators' names for the arguments of `hogshare.solve`, for messages
 WORDS: Mapping[str, str] = {
@@ -83,22 +83,24 @@ _thread = threading.local()
 class KnownParameters:
     """The names, checks and descriptions of an estimator's parameters.
 
-    Names and checks take scikit-learn a third of a millisecond each, which is much for a small fit.
+    scikit-learn takes a third of a millisecond for the names, and as much again for the checks,
+    which is long for a small fit. Both are therefore cached.
 
     Parameters
     ----------
     n_jobs : int or None, default=None
-        Number of workers that fit the model together. None is one (or the number from a surrounding
-        joblib context), -1 all usable cores. With ``runtime="auto"`` it is a maximum, and one
-        worker is used if more would not be faster or the cores are busy; with a named runtime
-        exactly this number starts.
+        Number of workers that fit the model together. None is one worker (or the number from a
+        surrounding joblib context); -1 is all usable cores. With ``runtime="auto"`` the number is a
+        maximum: a single worker fits if more workers would not be faster, or if the cores are busy.
+        With a named runtime exactly this number starts.
 
     barrier : Barrier, callable or str, default=None
         When a worker may continue after a block of rows (a mini-batch, a batch of documents, a
         block of ratings): `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`, `Throttled`, the name of
         one ("bsp", "ssp:4"), or a function ``(table, me) -> bool``; see `hogshare.barriers`. None
-        is `ASP`, with which no worker waits; for networks, however, None means that the workers
-        compute one worker's steps together. A single worker never waits.
+        is `ASP`, with which no worker waits. For networks None has another meaning: the workers
+        compute each step together, and the steps are those of one worker. A single worker never
+        waits.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Where the workers run. "auto" uses threads, or processes if the rows come from
@@ -113,7 +115,7 @@ class KnownParameters:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Stand for the attributes of scikit-learn's class, which is the next base."""
+            """Declare, for type checkers, the attributes of scikit-learn's class, the next base."""
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
@@ -122,7 +124,7 @@ class KnownParameters:
             docstrings.complete(cls, [base.__doc__ for base in ours[1:]])
 
     def _store(self, given: Mapping[str, Any]) -> None:
-        """Store the parameters; scikit-learn's `__init__` stores the ones that it takes.
+        """Set each parameter as an attribute; scikit-learn's `__init__` sets its own parameters.
 
         given : `locals()` of this class's `__init__`
         """
@@ -134,7 +136,7 @@ class KnownParameters:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """Return scikit-learn's result, cached for the class, since every fit needs it."""
+        """Return scikit-learn's result, cached for the class because every fit needs it."""
         if "_param_names" not in cls.__dict__:
             cls._param_names = super()._get_param_names()  # type: ignore[misc]
         return list(cls._param_names)
@@ -142,15 +144,15 @@ class KnownParameters:
     def _validate_params(self) -> None:
         """Run scikit-learn's check of each parameter, unless its value has passed before.
 
-        Plain values that have passed are cached for the class, since their check depends on nothing
-        else. Other values are checked in each fit.
+        Plain values that have passed are cached for the class, since the result of their check
+        cannot change. Other values are checked in each fit.
         """
         cls, est = type(self), cast(BaseEstimator, self)
         if "_sound" not in cls.__dict__:
             cls._sound = set()
         given = est.get_params(deep=False).items()
         plain = {name for name, value in given if type(value) in PLAIN}
-        if "_parameter_constraints" in vars(est):  # of its own, which are not the class's
+        if "_parameter_constraints" in vars(est):  # the estimator has constraints of its own
             plain = set()
         new = {
             name: value
@@ -182,10 +184,11 @@ def _parameters_of(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def generator_of(random_state: Any) -> np.random.RandomState:
-    """Return `sklearn.utils.check_random_state`'s generator, valid until the next call.
+    """Return a generator with the draws of `sklearn.utils.check_random_state`.
 
-    A new `RandomState` is seeded by the system first and then by the given number, which takes 0.1
-    ms. Seeding this thread's own generator with the number gives the same draws.
+    For an int it is this thread's own generator, seeded with the int; it is valid until this
+    thread's next call. A new `RandomState` would take 0.1 ms, since the system seeds it before the
+    int does.
     """
     if type(random_state) is not int:
         return check_random_state(random_state)
@@ -196,7 +199,7 @@ def generator_of(random_state: Any) -> np.random.RandomState:
 
 
 def _meant(message: str, given: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
-    """Suggest the accepted name that is most like a refused name."""
+    """Return a suggestion for the message: the accepted name that is most like the refused one."""
     name = next((name for name in given if f"The {name!r} parameter" in message), None)
     if name is None or not isinstance(given[name], str):
         return ""
@@ -211,5 +214,5 @@ def _setting(name: str, value: Any) -> Setting:
 
 
 def _is_seed(name: str, value: Any) -> bool:
-    """Whether this is a seed that every `random_state` accepts; not cached, as it is often new."""
+    """Whether this is a seed that every `random_state` accepts; seeds are never cached."""
     return name == "random_state" and type(value) is int and 0 <= value < 1 << 32

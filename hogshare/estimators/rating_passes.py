@@ -13,11 +13,15 @@ from hogshare.problems.kernel_arrays import frozen
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import each_by
 
-WORTH_THREADS = 300_000  # ratings: a pass takes a millisecond, starting threads a tenth of it
+WORTH_THREADS = 300_000  # ratings: a pass takes a millisecond, starting threads 0.1 ms
 
 
 def each_of(n_jobs: int | None, n_ratings: int) -> Each:
-    """Return a `map` for the parts of a pass over all ratings, with a fit's number of workers."""
+    """Return a `map` for the parts of a pass over all ratings.
+
+    It is Python's `map` for few ratings, and a parallel one with a fit's number of workers
+    otherwise.
+    """
     workers = usable_workers(n_jobs)
     if workers == 1 or n_ratings < WORTH_THREADS:
         return map
@@ -27,7 +31,10 @@ def each_of(n_jobs: int | None, n_ratings: int) -> Each:
 def pairs_of(users: np.ndarray, items: np.ndarray, sizes: Sequence[int]) -> sp.csr_array:
     """Return the distinct pairs as a matrix of ones in uint8, with each user's items sorted.
 
-    The result is SciPy's for these coordinates, computed by a counting sort in two passes.
+    The result equals the matrix that SciPy makes of these coordinates. A counting sort in two
+    passes computes it. `users` and `items` are read in place.
+
+    sizes : number of users, and number of items
     """
     n = len(users)
     lines = [frozen(line.astype(np.int64, copy=False)) for line in (users, items)]

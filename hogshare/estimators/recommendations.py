@@ -22,15 +22,17 @@ from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
 from hogshare.system.callers import warn
 
-# A fit's numbers for folding in: bias_alpha, confidence, sampling, the unit of ratings, their mean.
+# What folding in needs of a fit: bias_alpha, confidence, sampling, unit of ratings, their mean.
 Weights = tuple[float, float, str, float, float]
 FORM = ("loss", "biases", "nonnegative")  # parameters that partial_fit cannot change
-MOST_INSERTED = 256  # items of a list; a longer list is sorted
+MOST_INSERTED = 256  # longest list that is made by insertion; a longer list is sorted
 BLOCK_SCORES = 1 << 21  # users times items of one block of scores: 8 MB
 
 
 class Recommending:
     """Predictions from fitted attributes: ids, factors, biases, the mean, and the rated pairs.
+
+    No method changes these attributes.
 
     A subclass has the parameters `biases`, `bias_alpha`, `confidence`, `loss`, `nonnegative`,
     `sampling`, `unknown`.
@@ -55,12 +57,12 @@ class Recommending:
     nonnegative: bool
     sampling: str
     unknown: str
-    _form: tuple[str, bool, bool] | None = None  # of a fit, as in `FORM`; None in older files
+    _form: tuple[str, bool, bool] | None = None  # values of `FORM` in the fit; None in older files
     _weights: Weights | None = None
 
     @property
     def _of_fit(self) -> tuple[str, bool, bool]:
-        """The form of the model at its fit, even if parameters have been set since."""
+        """The form of the model when it was fitted, even if parameters have been set since."""
         return self._form or (self.loss, bool(self.biases), bool(self.nonnegative))
 
     @property
@@ -72,30 +74,30 @@ class Recommending:
     def _predicts_mean(self) -> bool:
         """Whether all predictions contain the mean, not only for unknown users or items.
 
-        Older files store no form. In these, models without biases had no mean: `biases` decides.
+        In older files, which store no form, a model has a mean if it has biases.
         """
         return bool(self.biases) if self._form is None else has_mean(self._form, self.negatives_)
 
     def _vocabularies(self) -> list[Vocabulary]:
-        """The users' and items' vocabularies; built anew if ids have been set, as `load` does."""
+        """Return both vocabularies, users' and items'; cached until `users_` or `items_` is set."""
         known = vars(self).get("_known")
         if known is None or known[0].ids is not self.users_ or known[1].ids is not self.items_:
             known = self._known = [Vocabulary(self.users_), Vocabulary(self.items_)]
         return list(known)
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Predict ratings; with loss='logistic' probabilities.
+        """Predict ratings, or probabilities with ``loss='logistic'``.
 
         Parameters
         ----------
         users, items : array-like of shape (n_pairs,), or one id
-            Pairs; a single id is paired with all of the others.
+            The user and the item of each pair. A single id is paired with all ids of the other.
 
         Returns
         -------
         ndarray of float32 of shape (n_pairs,)
-            If a user or an item was in no fit (see `unknown`), its prediction is the mean plus the
-            bias of the other.
+            Predictions. If the user or the item of a pair was in no fit (see `unknown`), the
+            prediction is the mean plus the bias of the other.
         """
         check_is_fitted(self, "user_factors_")
         given = [[one] if is_one(one) else one for one in (users, items)]
@@ -128,18 +130,19 @@ class Recommending:
         exclude_seen : bool, default=True
             Whether to exclude items that the user has rated, in a fit or in `ratings`.
         candidates : array-like of shape (n_candidates,), default=None
-            The items to choose from; None is all. Items that were in no fit are left out (see
-            `unknown`).
+            The items to choose from; None means all items. Items that were in no fit are left out
+            (see `unknown`).
         ratings : dict of item to rating, or list of items, default=None
-            Instead of `users`: the ratings of a user who was in no fit or, if the model was fitted
-            to pairs, a list of items that the user has met. The user's factors and bias are fitted
-            to them with the fit's penalty and the present items; the model does not change.
+            Instead of `users`: the ratings of a user who was in no fit. If the model was fitted to
+            pairs without ratings, a list of the user's items. The user's factors and bias are
+            fitted to these, with the penalty of the fit and with the items' factors and biases
+            fixed. The model does not change.
 
         Returns
         -------
         list of (item, prediction)
-            Best first, and fewer than `n` if there are no more; for several users a list of such
-            lists. A user that was in no fit (see `unknown`) gets the items with the largest
+            The best items first, fewer than `n` if there are no more. For several users a list of
+            such lists. A user that was in no fit (see `unknown`) gets the items with the largest
             biases.
         """
         check_is_fitted(self, "user_factors_")
@@ -161,7 +164,10 @@ class Recommending:
     def _lists(
         self, users: np.ndarray, choice: np.ndarray, n: int, exclude_seen: bool
     ) -> list[list[Any]]:
-        """Return the best items of a choice for each of some users."""
+        """Return the best items of a choice for each user: pairs of an item's id and a prediction.
+
+        users, choice : lines of users and of items
+        """
         best = np.empty((len(users), min(n, len(choice))), np.int64)
         begins, seen = np.zeros(len(users) + 1, np.int64), np.empty(0, np.int64)
         if exclude_seen:
@@ -179,7 +185,7 @@ class Recommending:
         rows, columns = np.nonzero(best != NONE)
         items = choice[best[rows, columns]]
         # sorted in float64; equal predictions are sorted by score, since the logistic function
-        # rounds
+        # rounds different scores to equal predictions
         scores = self._linear(users[rows], items)
         values = (expit(scores) if self._is_probable else scores).astype(np.float32)
         order = np.lexsort((items, -scores, -values, rows))
@@ -199,8 +205,9 @@ class Recommending:
         Returns
         -------
         list of (item, similarity)
-            The cosine of the angle between factors, largest first; for several items a list of such
-            lists. It is empty for an item that was in no fit (see `unknown`).
+            The similarity is the cosine of the angle between factors; the largest comes first. For
+            several items a list of such lists. The list is empty for an item that was in no fit
+            (see `unknown`).
         """
         return self._similar("items", items, n)
 
@@ -239,7 +246,11 @@ class Recommending:
         return answers[0] if is_one(asked) else answers
 
     def _lines_of(self, asked: Any, name: str, vocabulary: int) -> np.ndarray:
-        """Return the lines of one id or several in a vocabulary; warn of ids that it lacks."""
+        """Return the lines of one id or several ids; warn of unknown ids, or refuse them.
+
+        name : name of the argument, for messages
+        vocabulary : 0 for users, 1 for items
+        """
         ids = as_array([asked] if is_one(asked) else asked, name)
         lines = self._vocabularies()[vocabulary].lines(ids)
         self._warn_of_unknown({name: (lines, ids)})
@@ -253,7 +264,11 @@ class Recommending:
         return np.unique(lines[lines != NOBODY])
 
     def _seen_among(self, users: np.ndarray, choice: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return where each user's places begin, and the places of rated items in a choice."""
+        """Return the places in a choice of the items that users have rated.
+
+        Returns two arrays. The places of user k are ``places[begins[k] : begins[k + 1]]``; the
+        first array is `begins`, the second is `places`.
+        """
         ends = np.append(self.seen_.indptr, self.seen_.indptr[-1])  # an empty row for `NOBODY`
         first, last = ends[users], ends[users + 1]
         first, last = (np.where(users == NOBODY, 0, one) for one in (first, last))
@@ -270,8 +285,8 @@ class Recommending:
     def _scores(self, users: np.ndarray, choice: np.ndarray) -> np.ndarray:
         """Return float32 scores of a choice's items for users, from factors and the items' biases.
 
-        Terms that are equal for all items of a user, and the logistic function, are left out: they
-        do not change the order.
+        The logistic function, and terms that are equal for all items of a user, are left out,
+        because they do not change the order of the items.
         """
         known = users != NOBODY
         ones = np.ones((len(users), 1), np.float32)
@@ -318,7 +333,11 @@ class Recommending:
         return self._pairs_of(choice[best], predicted.astype(np.float32), scores[best])
 
     def _folded_in(self, lines: np.ndarray, values: np.ndarray) -> tuple[float, np.ndarray]:
-        """Fit a user's bias and factors to ratings of some items, with the items' factors fixed."""
+        """Return a new user's bias and factors, fitted with all items' factors and biases fixed.
+
+        lines : lines of the items that the user has rated
+        values : the user's ratings of these items, in the unit of the fit's ratings
+        """
         n_factors, (loss, biases, nonnegative) = self.item_factors_.shape[1], self._of_fit
         now = self.bias_alpha, self.confidence, self.sampling, 1.0, 1.0
         bias_alpha, confidence, sampling, _, _ = self._weights or now
@@ -346,7 +365,7 @@ class Recommending:
         Raises
         ------
         TypeError, ValueError
-            As `fit`.
+            If `fit` would refuse these ratings.
         """
         if not ratings:
             return np.zeros(0)
@@ -366,7 +385,10 @@ class Recommending:
         return checked_ratings(values, loss)
 
     def _warn_of_unknown(self, asked: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
-        """Warn of ids that were in no fit, or refuse them; `asked` has lines and ids by name."""
+        """Warn of ids that were in no fit, or refuse them if ``unknown='raise'``.
+
+        asked : lines and ids, by the name of the argument
+        """
         missing = [
             (name, repr(of.tolist()[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))
             for name, (line, of) in asked.items()
@@ -390,7 +412,7 @@ class Recommending:
         return (expit(z) if self._is_probable else z).astype(np.float32)
 
     def _linear(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """Predictions in float64, before the logistic function."""
+        """Return predictions in float64, before the logistic function."""
         z = np.full(len(users), self.mean_)
         known_user, known_item = users != NOBODY, items != NOBODY
         z[known_user] += self.user_biases_[users[known_user]]
@@ -406,16 +428,19 @@ class Recommending:
 def has_mean(form: tuple[str, bool, bool], negatives: int) -> bool:
     """Whether predictions contain a mean: with biases, or for ratings with factors of any sign.
 
-    With non-negative factors and no biases the prediction is the product alone.
+    With non-negative factors and no biases the prediction is the product of factors alone.
+
+    form : values of the parameters in `FORM`
+    negatives : number of items that are drawn for each pair; 0 for ratings
     """
     _, biases, nonnegative = form
     return biases or not (nonnegative or negatives)
 
 
 def best_of(scores: np.ndarray, n: int) -> np.ndarray:
-    """Return places of the n largest scores, largest first; equal scores in order of place.
+    """Return the places of the n largest scores, the largest first.
 
-    Scores of -infinity are left out.
+    Equal scores are in the order of their places. Scores of -infinity are left out.
 
     Examples
     --------

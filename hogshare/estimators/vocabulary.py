@@ -10,7 +10,7 @@ import numpy as np
 
 from hogshare.problems.kernel_arrays import require_unmasked
 
-NOBODY = -1  # the line of an unknown id
+NOBODY = -1  # stands for the line of an unknown id
 SPREAD = 4  # largest size of a table of whole numbers, relative to the number of ids
 WORDS = (str, bytes, tuple, frozenset)  # iterable types whose values are single ids
 DATES = "mM"  # kinds of arrays of dates and time spans
@@ -26,10 +26,14 @@ def is_one(ids: Any) -> bool:
 def as_array(ids: Any, name: str) -> np.ndarray:
     """Convert ids to an array of one dimension; ids of several types become an object array.
 
+    An array of numbers or strings is returned itself, not as a copy.
+
+    name : name of the argument, for messages
+
     Raises
     ------
     TypeError, ValueError
-        If an id is not hashable, or is masked, or is a missing value, which equals nothing.
+        If an id is not hashable, is masked, or is a missing value, which equals nothing.
     """
     require_unmasked(name, ids)
     if hasattr(ids, "__array__"):
@@ -66,9 +70,10 @@ def as_array(ids: Any, name: str) -> np.ndarray:
 def _as_python(value: Any) -> Any:
     """Convert an id to Python's type, since equal ids of NumPy and pandas may hash differently.
 
-    A moment is the same id as Python's datetime, as NumPy's datetime64 of any unit and as pandas'
-    Timestamp; likewise a time span. Moments with fractions of a microsecond, or in years beyond
-    9999, remain datetime64, which equals no datetime.
+    A moment is the same id in each of its types: Python's datetime, NumPy's datetime64 of any unit,
+    and pandas' Timestamp. A time span is also the same id in each of its types. Moments with
+    fractions of a microsecond, or in years beyond 9999, remain datetime64, which equals no
+    datetime.
     """
     kind = type(value)
     if kind in (tuple, frozenset):
@@ -81,7 +86,7 @@ def _as_python(value: Any) -> Any:
 
 
 def _of_numpy(value: Any) -> Any:
-    """Convert a moment or a span to Python's type or, if impossible, to the largest exact unit."""
+    """Convert a NumPy moment or time span to Python's type, or else to the largest exact unit."""
     found = value.item()
     if not isinstance(found, int):
         return found
@@ -97,9 +102,12 @@ def _of_numpy(value: Any) -> Any:
 
 
 def _of_pandas(value: Any) -> Any:
-    """Convert a Timestamp or Timedelta to an equal value; a user's subclass stays unchanged."""
+    """Convert pandas' Timestamp or Timedelta to an equal value of Python's or NumPy's type.
+
+    A subclass of datetime or timedelta that is not pandas' is returned unchanged.
+    """
     if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
-        # with a time zone it equals no datetime64
+        # a moment with a time zone equals no datetime64
         return value if getattr(value, "tzinfo", None) else _of_numpy(value.to_numpy())
     for way in ("to_pydatetime", "to_pytimedelta"):
         if hasattr(value, way):
@@ -108,9 +116,10 @@ def _of_pandas(value: Any) -> Any:
 
 
 def _missing(value: Any) -> str | None:
-    """Return the name of a missing value, also within a tuple: NaN, NaT, or pandas' NA.
+    """Return the name of a missing value, NaN, NaT or pandas' NA, also if it is within a tuple.
 
-    NaN and NaT equal nothing, so they cannot be found again. None is an id.
+    NaN and NaT equal nothing, so a vocabulary could not find them again. None is an id. Returns
+    None if no value is missing.
     """
     if type(value) in (tuple, frozenset):
         return next((name for name in map(_missing, value) if name is not None), None)
@@ -123,10 +132,10 @@ def _missing(value: Any) -> str | None:
 
 
 def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct ids, and for each place the index of its id among them.
+    """Return the distinct ids, and for each place in `ids` the index of its id among them.
 
-    Whole numbers and strings are sorted (whole numbers that are close together by a table); other
-    ids are in the order of their first occurrence.
+    Distinct whole numbers and strings are sorted; whole numbers that are close together are sorted
+    by a table. Other ids are in the order of their first occurrence.
     """
     if ids.dtype.kind in "iu" and len(ids):
         low, high = int(ids.min()), int(ids.max())
@@ -149,7 +158,10 @@ def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Vocabulary:
-    """The line of each id; `ids` are distinct, and in the order of their lines."""
+    """The line of each id.
+
+    ids : the distinct ids, in the order of their lines
+    """
 
     def __init__(self, ids: np.ndarray) -> None:
         self.ids = ids
@@ -162,7 +174,10 @@ class Vocabulary:
         return np.asarray(found, dtype=np.int64)[codes]
 
     def grown(self, ids: np.ndarray) -> tuple[Vocabulary, np.ndarray]:
-        """Return a vocabulary with new ids appended to the present ones, and each id's line."""
+        """Return a vocabulary with new ids appended to the present ids, and the line of each id.
+
+        This vocabulary does not change; it is returned itself if no id is new.
+        """
         known, codes = distinct(ids)
         new = [one for one in known.tolist() if one not in self._lines]
         if not new:
