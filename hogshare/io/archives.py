@@ -18,15 +18,15 @@ from hogshare.io.sources import Source
 from hogshare.system import files
 from hogshare.system.interrupts import DeferredSignals
 
-LONGEST = 1 << 22  # bytes of a header: as objects, JSON may take a hundred times the memory
+LONGEST = 1 << 22  # bytes of a header; decoded, JSON may take a hundred times this memory
 DEPTH = 32  # largest depth of nested lists and mappings in a header
 
 
 def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive; after an error an existing file is unchanged.
 
-    The header is data for JSON, with ``format`` and ``format_version``, which `read` checks. Arrays
-    must contain numbers, booleans or strings.
+    The header must be data for JSON. `read` checks its entries ``format`` and ``format_version``.
+    Arrays must contain numbers, booleans or strings.
 
     Raises
     ------
@@ -54,10 +54,10 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
             )
     content = io.BytesIO()
     parts["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    with DeferredSignals():  # an interrupted archive, not closed yet, would raise another error
+    with DeferredSignals():  # an archive that an interrupt leaves open raises another error
         np.savez(content, allow_pickle=False, **parts)
-    # Released at once: after an interruption a traceback may leave the view to the garbage
-    # collector, which may collect it after the buffer that it exports.
+    # Release the view at once. Otherwise a traceback may still refer to it after an interrupt, and
+    # the garbage collector may collect the buffer before the view.
     with content.getbuffer() as view:
         files.replace(Path(path), view)
 
@@ -76,19 +76,28 @@ def read(
     path : str or Path
     what : str
         The kind of file, for messages ("a hogshare model").
-    form, versions : str and collection of int
-        The required ``format`` of its header, and the accepted values of ``format_version``.
+    form : str
+        The required value of ``format`` in the header.
+    versions : collection of int
+        The accepted values of ``format_version``.
     choose : callable
-        ``choose(header)`` names the arrays to read; missing ones are skipped.
+        ``choose(header)`` returns the names of the arrays to read. Names that the archive does not
+        have are skipped.
+
+    Returns
+    -------
+    header : dict
+    arrays : dict of ndarray
+        The chosen arrays, by name.
 
     Raises
     ------
     ValueError
         If the file is of another kind, is cut off, or was written by a later version.
     MemoryError
-        If its arrays need more memory than is free; the message names the file.
+        If the arrays need more memory than is free; the message names the file.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
     """
     with Source(path) as source:
 
@@ -130,7 +139,10 @@ def _header(
 
 
 def _check_depth(value: Any, left: int) -> None:
-    """Refuse nesting so deep that comparing or printing may raise a RecursionError."""
+    """Refuse a value with more than `left` levels of nesting.
+
+    Comparing or printing a value of deeper nesting may raise a RecursionError.
+    """
     if not left:
         raise ValueError("its header is nested too deeply")
     if isinstance(value, dict | list):

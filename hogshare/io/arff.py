@@ -1,8 +1,8 @@
 """ARFF, the tables of Weka and OpenML: attributes with their types, then rows of cells.
 
 Rows are dense, ``1,yes``, or sparse, ``{0 1,4 yes}``, which `hogshare.io.sparse_arff` converts to a
-matrix. A value that its attribute does not declare is an error, and nothing is dropped silently:
-attributes that are tables themselves, and weights of rows, are refused.
+matrix. Nothing is dropped silently. A value that its attribute does not declare is an error.
+Relational attributes, whose values are tables, and weights of rows are refused.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def is_sparse(source: Source) -> bool:
 
 
 class ArffTable:
-    """The attributes of ARFF, and its rows (`hogshare.io.rows.Table`).
+    """The attributes and the rows of an ARFF source (`hogshare.io.rows.Table`).
+
+    The constructor reads the header. `parts` reads the rows, once. With `now`, a part is yielded as
+    soon as its lines arrive.
 
     Raises
     ------
@@ -102,7 +105,7 @@ class ArffTable:
                 )
 
     def column(self, place: int) -> str:
-        """Name a column, counted from 0, for messages."""
+        """Describe a column, counted from 0, for messages."""
         return f"column {place + 1} ({self.attributes[place].name!r})"
 
     def parts(self) -> Iterator[Part]:

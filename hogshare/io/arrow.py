@@ -24,7 +24,7 @@ def library() -> Any:
     Raises
     ------
     ImportError
-        If it is not installed; the message has the command that installs it.
+        If pyarrow is not installed; the message contains the command that installs it.
     """
     try:
         import pyarrow
@@ -42,8 +42,8 @@ class ArrowTable:
     Raises
     ------
     ValueError
-        If the file is damaged; or a wanted column has dates, or anything but numbers, booleans and
-        text.
+        If the file is damaged, or a wanted column contains dates or anything else that is neither a
+        number, a boolean nor text.
     ImportError
         If pyarrow is not installed.
     """
@@ -93,7 +93,7 @@ class ArrowTable:
         wanted = [*columns, *([] if label is None else [label])]
         try:
             if self._is_parquet:
-                # no threads: decoding takes little of the time
+                # no threads: decoding is a small part of the time
                 names = [self._schema.names[k] for k in wanted]
                 yield from self._file.iter_batches(ROWS, columns=names, use_threads=False)
             else:

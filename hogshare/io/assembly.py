@@ -1,7 +1,8 @@
-"""Rows of tables with columns of any kind, encoded part by part; a fit takes two passes.
+"""Rows of tables with columns of any kind, encoded part by part.
 
-The first pass learns the columns' contents and counts rows; the second encodes them. Rows that do
-not fit into memory go to a mapped temporary file, which disappears when it is no longer used.
+A fit reads the source twice. The first pass learns the columns' contents and counts the rows; the
+second pass encodes the rows. Rows that do not fit into memory are stored in a mapped temporary
+file, which disappears when it is no longer used.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Assembled:
     learner : the `Learner` with the fitted encoder
     unlabelled : number of rows left out because their label is missing
     incomplete : number of rows left out because another value is missing
-    on_disk : number of bytes of the rows, if they are in a temporary file; else 0
-    strange : names that occur only in later lines of JSON, with the line of each
+    on_disk : number of bytes of X in a temporary file; 0 if X is in memory
+    strange : names of JSON lines that occur only after the first block, with the first line of each
     """
 
     rows: Rows
@@ -49,7 +50,10 @@ class Assembled:
 
 
 def table_of(source: Source, wanted: Wanted, now: bool = False) -> Table:
-    """Open the table of a source of a kind that has columns."""
+    """Open a source with columns as a table of the kind `wanted.kind`.
+
+    With `now`, the parts of text are yielded as soon as their lines arrive.
+    """
     if wanted.kind == "csv":
         return csv_text.CsvTable(source, wanted, now)
     if wanted.kind == "jsonl":
@@ -60,16 +64,18 @@ def table_of(source: Source, wanted: Wanted, now: bool = False) -> Table:
 
 
 def fit(source: Source, wanted: Wanted, encoder: TableEncoder, complete: bool = False) -> Assembled:
-    """Fit an encoder to the columns of a source that can be read again, and encode its rows.
+    """Fit an encoder to the columns of a source, and encode the source's rows.
 
-    Rows without a label are left out; with `complete` also rows in which another value is missing.
+    The source is read twice: it must be a file, or have been opened with ``again=True``. Rows
+    without a label are left out. With `complete`, rows in which another value is missing are left
+    out as well.
 
     Raises
     ------
     NotEncoded
         If a column is of a kind that the encoder refuses.
     ValueError, MemoryError, OSError
-        As the readers.
+        For the reasons of `hogshare.io.readers.read_file`, or if every row is left out.
     """
     table = table_of(source, wanted)
     chosen = table.names and [table.names[k] for k in table.choice.columns]
@@ -100,7 +106,7 @@ def fit(source: Source, wanted: Wanted, encoder: TableEncoder, complete: bool = 
 
 
 def _again(table: Table, wanted: Wanted) -> Wanted:
-    """Return the settings of a second pass, with the delimiter, header and columns of the first."""
+    """Return the settings of the second pass: the first pass's delimiter, header and columns."""
     mark = table.delimiter or None
     header = table.names is not None
 
@@ -111,7 +117,11 @@ def _again(table: Table, wanted: Wanted) -> Wanted:
 
 
 def _used(part: Part, complete: bool, counts: np.ndarray) -> Part:
-    """Return the rows of a part that a fit uses; count the others."""
+    """Return the rows of a part that a fit uses.
+
+    counts : numbers of all rows, of rows without a label, and of rows without another value; the
+        part's numbers are added in place
+    """
     n_rows = part.n_rows
     lacks_label = np.zeros(n_rows, bool) if part.labels is None else missing(part.labels)
     lacks = np.zeros(n_rows, bool)
@@ -124,7 +134,7 @@ def _used(part: Part, complete: bool, counts: np.ndarray) -> Part:
 
 
 def _encoded(table: Table, learner: Learner, n_rows: int, complete: bool) -> tuple[Any, int]:
-    """Encode all rows; return them and the number of their bytes on the disk."""
+    """Encode all rows; return them and the number of their bytes in a file (0 if in memory)."""
     encoder, counts = learner.encoder, np.zeros(3, np.int64)
     dtype = np.dtype(encoder.dtype)
     encoded = (encoder.encode(_used(part, complete, counts), Tally()) for part in table.parts())
@@ -152,7 +162,10 @@ def _encoded(table: Table, learner: Learner, n_rows: int, complete: bool) -> tup
 
 
 def _place_for(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[np.ndarray, int]:
-    """Return an array in memory, or in an unnamed file if memory would not suffice for a fit."""
+    """Return an array in memory, or in an unnamed file if memory would not suffice for a fit.
+
+    The second returned value is the number of bytes in the file; 0 for an array in memory.
+    """
     nbytes = shape[0] * shape[1] * dtype.itemsize
     free = memory.free()
     if free is None or nbytes < memory.LITTLE or nbytes <= free - free // SPARE:
@@ -171,7 +184,7 @@ def _place_for(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple
 
 
 class LabelParts:
-    """Labels, collected part by part; the first decides whether they are numbers or text."""
+    """Labels, collected part by part; the first label decides whether all are numbers or text."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -205,20 +218,24 @@ class LabelParts:
         self._numbers.add(numbers)
 
     def refused(self, part: Part, row: int, what: str) -> NotEncoded:
-        """Return the error of a label."""
+        """Return the error for the label of row `row` of a part; `what` describes the fault."""
         k, names = self._table.choice.label or 0, self._table.names
         called = f"column {k + 1}" + (f" ({names[k]!r})" if names else "")
         return NotEncoded(f"{part.place(row)}, {called}: {what}", names[k] if names else k + 1, "")
 
     def taken(self) -> np.ndarray | None:
-        """Return all labels; None without a column of labels."""
+        """Return all labels, or None if no column has labels."""
         if self._table.choice.label is None:
             return None
         return np.concatenate(self._texts) if self._texts else self._numbers.taken()
 
 
 def parts(source: Source, wanted: Wanted, encoder: TableEncoder, tally: Tally) -> Iterator[Rows]:
-    """Yield rows to predict, encoded as soon as each part arrives; labels are only compared."""
+    """Yield encoded rows to predict, as soon as each part arrives.
+
+    Missing and unseen values are counted in `tally`. Labels are only compared, so they may be
+    missing (`hogshare.io.csv_text.to_compare`).
+    """
     table = table_of(source, wanted, now=True)
     tally.places = table.choice.columns
     for part in table.parts():
@@ -227,14 +244,14 @@ def parts(source: Source, wanted: Wanted, encoder: TableEncoder, tally: Tally) -
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Iterate over rows of a table all of whose columns are numbers, without encoding them."""
+    """Yield the rows of a table whose columns are all numbers, as soon as each part arrives."""
     table = table_of(source, wanted, now=True)
     for part in table.parts():
         yield Rows(_plain(table, part, wanted), _labels(part, wanted), table)
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """Read the rows of a table all of whose columns are numbers, without encoding them."""
+    """Read all rows of a table whose columns are all numbers; nothing is encoded."""
     table = table_of(source, wanted)
     values, labels = Growing(wanted.dtype), LabelParts(table)
     for part in table.parts():

@@ -1,7 +1,7 @@
 """Records of CSV: one line each, or several lines if a quoted cell continues on the next line.
 
-A quote opens a cell only at the beginning of a cell, and two quotes in a row stand for one, as in
-Python's ``csv`` and in NumPy's parser.
+A quote has a meaning only at the beginning of a cell, where it opens a quoted cell. In a quoted
+cell, two quotes in a row stand for one. Python's ``csv`` and NumPy's parser have the same rules.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ _WORD = re.compile(r'"(?:[^"]|"")*"|\S+')
 
 
 def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, Iterator[Lines]]:
-    """Return the delimiter, inferred if `mark` is None, and the text in blocks of whole records.
+    """Return the delimiter, and an iterator over the text in blocks of whole records.
+
+    The delimiter is `mark`. If `mark` is None, a first line ``sep=...`` or the first records
+    determine the delimiter.
 
     Raises
     ------
     ValueError
-        If there are no records, or for the reasons of `whole`.
+        If there are no records. The iterator raises for the reasons of `whole`.
     """
     blocks = source.lines(now)
     first = next(blocks, None)
@@ -55,14 +58,16 @@ def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, It
 
 
 def whole(blocks: Iterator[Lines], marks: str) -> Iterator[Lines]:
-    """Yield the text in blocks that end with a record; the first has two records if possible.
+    """Yield the text in blocks of whole records; the first block has two records if possible.
+
+    marks : the possible delimiters, one character each
 
     Raises
     ------
     ValueError
         If a quote is never closed, or the bytes are not text; the message names the line.
     """
-    pending: Lines | None = None  # text of the last blocks that no record has ended yet
+    pending: Lines | None = None  # text after the last whole record
     begun = False
     for lines in blocks:
         if (place := lines.text.find(b"\0")) >= 0:
@@ -103,7 +108,7 @@ def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
     Raises
     ------
     ValueError
-        If a record is not UTF-8, or a line ends in the middle of it; the message names the line.
+        If a record is not UTF-8, or cannot be split into cells; the message names the line.
     """
     for number, record in records(lines, mark):
         try:
@@ -113,9 +118,10 @@ def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def table(lines: Lines, mark: str, width: int) -> list[list[str]] | None:
-    """Return the cells of all records, parsed at once; None if `cells` must find an error.
+    """Parse all records at once; return their cells, or None if some record is malformed.
 
-    The delimiter must be one character, and every record must have `width` cells.
+    The delimiter must be one character, and every record must have `width` cells. After None, call
+    `cells`, whose errors name the line.
     """
     try:
         text = io.StringIO(lines.text.decode(), newline="")
@@ -181,13 +187,13 @@ def delimiter_of(lines: Lines) -> str:
 def is_of_colons(head: bytes, done: bool) -> bool | None:
     """Whether the first line is three or four cells separated by `::`, as in MovieLens.
 
-    None if the line continues after these first bytes, and they are not all bytes (`done`).
+    Return None if `head` ends within the first line and more bytes may come (`done` is False).
     """
     return OF_COLONS.match(head) is not None if done or b"\n" in head else None
 
 
 def has_colons(record: bytes, cells: list[str]) -> bool:
-    """Whether `::` is the delimiter: a line with another delimiter may have it within ids."""
+    """Whether `::` is the delimiter of a record; with another delimiter it may be part of an id."""
     parts = record.split(COLONS)
     if len(parts) < 2:
         return False
@@ -206,7 +212,7 @@ def is_number(cell: bytes | str) -> bool:
 
 
 def _ends(text: bytes, marks: str) -> Iterator[int]:
-    """Iterate over the ends of records; the last is at the text's end unless a quote is open."""
+    """Iterate over the ends of records; the last one is the text's end unless a quote is open."""
     one_a_line, inside = _is_one_a_line(text, marks), False
     begin = 0
     while begin < len(text):
@@ -225,10 +231,10 @@ def _end_of_records(text: bytes, marks: str) -> int:
 
 
 def _is_one_a_line(text: bytes, marks: str) -> bool:
-    """Whether all quotes are closed within their lines, as far as counts can show it.
+    """Whether counts of quotes show that every quote is closed in its line.
 
-    Quotes are closed if every second quote is at the beginning of a cell, and its line does not end
-    before the next quote.
+    Doubled quotes do not count. The first, third, fifth quote and so on must each begin a cell, and
+    no line may end between such a quote and the next quote.
     """
     if b'"' not in text:
         return True

@@ -1,9 +1,9 @@
 """CSV and similar text: one row per line, cells separated by a delimiter, with or without names.
 
-NumPy's parser reads blocks of records whose cells are numbers, except for text labels and unwanted
-columns. Blocks that it refuses are parsed again by Python's ``csv``. This parser reports the line
-and the column of an error, and also accepts blanks around quotes and lines of blanks. Nothing is
-filled in: a missing cell is an error, and so is text. The first row decides whether labels are
+NumPy's parser reads blocks of records. All cells must be numbers, except for text labels and
+unwanted columns. A block that NumPy's parser refuses is parsed again by Python's ``csv``, which
+also accepts blanks around quotes and lines of blanks; errors then name the line and the column.
+Nothing is filled in: missing cells and text are errors. The first row decides whether labels are
 numbers or text.
 """
 
@@ -44,7 +44,7 @@ _NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # first characters of intended
 
 
 class NotCSV(ValueError):
-    """Lines differ in their number of cells; `is_other` if the cells resemble LIBSVM text."""
+    """Lines differ in their number of cells; `is_other` is True if cells resemble LIBSVM text."""
 
     is_other = False
 
@@ -53,11 +53,11 @@ Block = tuple[np.ndarray, np.ndarray | None]  # rows and labels of some lines
 
 
 class CsvTable:
-    """A text of rows; the constructor parses its first lines, and iteration yields its parts.
+    """A source of CSV (`hogshare.io.rows.Table`).
 
-    With `now` parts are yielded as soon as their lines arrive. `is_doubtful` is True if the first
-    line was taken for names although one of its cells is a number; `width` is the number of
-    columns.
+    The constructor parses the first lines. Iteration yields blocks of rows and labels, and `parts`
+    yields cells; use only one of the two, once, since the source is read once. With `now`, blocks
+    and parts are yielded as soon as their lines arrive.
 
     Raises
     ------
@@ -113,12 +113,12 @@ class CsvTable:
                 yield self._part(lines)
 
     def parts(self) -> Iterator[Part]:
-        """Iterate over the wanted columns' cells as text, instead of numbers.
+        """Iterate over the wanted columns' cells as text, some lines at a time.
 
         Raises
         ------
         ValueError
-            As iteration, except for cells that are not numbers.
+            If the text is malformed; cells need not be numbers.
         """
         columns, label = self.choice
         for lines in itertools.chain([self._first], self._blocks):
@@ -174,7 +174,7 @@ class CsvTable:
             raise error
 
     def column(self, place: int) -> str:
-        """Name a column, counted from 0, for messages."""
+        """Describe a column, counted from 0, for messages."""
         return f"column {place + 1}" + (f" ({self.names[place]!r})" if self.names else "")
 
     def _part(self, lines: Lines) -> Block:
@@ -312,7 +312,13 @@ class CsvTable:
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """Read all rows and any labels; a ValueError if there are no rows, or the text is malformed."""
+    """Read all rows, and labels if a column has them.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or the text is malformed.
+    """
     table = CsvTable(source, wanted)
     values, numbers, words = Growing(table.dtype), Growing(np.float64), []
     part = None
@@ -346,7 +352,8 @@ def labels_at(column: str | int, name: str) -> Choose:
     Raises
     ------
     ValueError
-        When the function is called, if the column does not exist; the message begins with `name`.
+        The returned function raises it if the column does not exist; the message begins with
+        `name`.
     """
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
@@ -385,7 +392,10 @@ def _has_names(first: list[str], second: list[str]) -> bool:
 
 
 def pointed(cell: str, mark: str | None) -> str:
-    """Convert a number with this decimal mark to one with a point; return other cells unchanged."""
+    """Write a number with a decimal point and no separators; return other cells unchanged.
+
+    mark : the decimal mark of the cell; if None, every cell is returned unchanged
+    """
     if mark is None or not cell or not _GROUPED[mark].fullmatch(cell):
         return cell
     digits, found, decimals = cell.partition(mark)
@@ -404,7 +414,7 @@ def _recurs(first: list[str], later: list[list[str]]) -> bool:
 
 
 def to_compare(cells: Cells) -> np.ndarray:
-    """Convert labels to numbers if all are; return NaN for all if some are missing."""
+    """Return labels as numbers if all are numbers, else as text; all are NaN if any is missing."""
     if isinstance(cells, np.ndarray):
         return cells
     if any(cell.lower() in MISSING for cell in cells):

@@ -109,7 +109,7 @@ def table(stem: str, folder: Path | None) -> np.ndarray:
 
 
 def tf_idf(stem: str, reference: str, folder: Path | None) -> Rows:
-    """Load word counts as shuffled tf-idf rows of norm one; idf is from the reference's rows."""
+    """Load word counts as shuffled tf-idf rows of norm one; `reference` names the file for idf."""
     counts, y = read_npz(find(folder, f"{stem}.npz"))
     ground = counts if stem == reference else read_npz(find(folder, f"{reference}.npz"))[0]
     if y is None:
@@ -152,7 +152,10 @@ def mnist_digits(stem: str, folder: Path | None) -> Rows:
 
 
 def idx(path: Path) -> np.ndarray:
-    """Read a file of unsigned bytes in MNIST's IDX format: two zeros, type, axes, sizes, bytes."""
+    """Read a file of unsigned bytes in MNIST's IDX format; the returned array is read-only.
+
+    The file consists of two zeros, the type, the number of axes, their sizes, and the bytes.
+    """
     with Source(path) as source:
         file, _ = source.whole()
         start = file.read(4)

@@ -33,8 +33,8 @@ class Document:
         Raises
         ------
         OSError
-            If the file cannot be written; an existing file is then unchanged. (A file is replaced
-            as a whole, for which its folder must be writable.)
+            If the file cannot be written; an existing file is then unchanged. (The file is replaced
+            as a whole, so its folder must be writable.)
         """
         text = json.dumps(self.to_dict(), indent=indent, allow_nan=False)
         if path is not None:

@@ -1,7 +1,7 @@
 """Encoding of tables with text and missing values as rows of numbers: `TableEncoder`.
 
-It is fitted part by part (`Learner`), so a file of any length takes one pass, and it transforms
-part by part: the encoding of a row depends on that row alone.
+`Learner` fits the encoder part by part, in one pass over a file of any length. Rows are encoded
+part by part as well, since the encoding of a row depends on that row alone.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode tables with text and missing values as rows of numbers.
 
     This is the encoding of ``hogshare fit`` for the columns of a file. Numbers are unchanged, and
-    missing numbers become the column's mean. Text becomes one column of 0 and 1 for each different
-    text, and one for missing values if there were any. A column in which every text is a number,
-    ``true`` or ``false`` counts as numbers. Dates, ids and free text are refused, with the column's
-    name.
+    missing numbers become the column's mean. Each different text of a column becomes one encoded
+    column of 0 and 1. Missing text becomes one more such column if `fit` saw any. A column in which
+    every text is a number, ``true`` or ``false`` counts as numbers. Dates, ids and free text are
+    refused; the error names the column.
 
     Parameters
     ----------
     categories : {"auto", "error"} or int, default="auto"
-        How to encode text: "auto" makes at most 1,000 categories of a column, an int at most this
-        number, "error" refuses text.
+        Largest number of categories of a column of text: an int, or 1,000 for "auto". A column with
+        more is refused. "error" refuses all text.
     missing : {"mean", "indicator", "error"}, default="mean"
-        How to encode missing numbers: "mean" inserts the column's mean, "indicator" also adds a
-        column of 0 and 1 that marks them, "error" refuses them.
+        How to encode missing numbers. "mean" inserts the column's mean; "indicator" inserts the
+        mean and adds a column of 0 and 1 that marks the missing numbers; "error" refuses all
+        missing values.
     scale : bool, default=False
         Whether to scale columns of numbers to a standard deviation of 1 and, unless the rows are
         sparse, a mean of 0.
@@ -189,8 +190,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : sequence of str, default=None
-            Names of the table's columns, if it had none in `fit`; None is ``x0``, ``x1``, and so
-            on.
+            Names of the table's columns, if the table had none in `fit`; by default ``x0``, ``x1``,
+            and so on.
 
         Returns
         -------
@@ -212,7 +213,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return sum(map(self._width, range(len(self.kinds_))))
 
     def encode(self, part: Part, tally: Tally) -> Any:
-        """Encode the rows of a part of a table; count missing and unseen values in a tally."""
+        """Encode the rows of a part of a table; add its missing and unseen values to `tally`."""
         n_rows, n_out = part.n_rows, self.n_features_out_
         slots = list(self._slots(part, tally))
         dtype = np.dtype(self.dtype)
@@ -234,7 +235,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return made
 
     def _slots(self, part: Part, tally: Tally) -> Iterator[tuple[Any, np.ndarray]]:
-        """Iterate over slots: for each row, the encoded column and the value in it."""
+        """Yield pairs (columns, values): for each row, an encoded column and the value in it.
+
+        `columns` is an int if the column is the same for all rows.
+        """
         begin = 0
         for k, (kind, cells) in enumerate(zip(self.kinds_, part.columns, strict=True)):
             if kind == NUMBER:
@@ -278,7 +282,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return values, lack
 
     def _codes(self, k: int, cells: table_parts.Cells, part: Part, tally: Tally) -> np.ndarray:
-        """Return the place of each text among the column's categories; -1 if it is none of them."""
+        """Return the place of each text among the column's categories; -1 for an unseen text.
+
+        A missing text has the place after the last category if `fit` saw missing text, else -1.
+        """
         known = {text: place for place, text in enumerate(self.categories_[k])}
         texts = table_parts.as_text(cells)
         codes = np.fromiter((known.get(text, -1) for text in texts), np.int64, len(texts))
@@ -380,7 +387,7 @@ class Learner:
                 raise _missing(profile.first_missing, profile.called, profile.column)
 
     def settle(self) -> TableEncoder:
-        """Return the fitted encoder; raise as `TableEncoder.fit`."""
+        """Set the encoder's fitted attributes and return it; raise as `TableEncoder.fit`."""
         encoder = self.encoder
         kinds, categories = [], []
         for profile in self.profiles:
@@ -406,7 +413,10 @@ class Learner:
 
     @property
     def is_plain(self) -> bool:
-        """Whether encoding changes nothing: finite numbers, written as such and not scaled."""
+        """Whether encoding changes no value; call `settle` first.
+
+        This is so if all cells are written as finite numbers, and the numbers are not scaled.
+        """
         encoder = self.encoder
         changed = encoder.scale or bool(encoder.with_missing_.any())
         changed = changed or any(profile.has_truths for profile in self.profiles)
@@ -416,7 +426,7 @@ class Learner:
 class Tally:
     """Counts of missing and unseen values in encoded rows, by column.
 
-    places : the columns' places in the whole table, from 0; None if they are all of its columns
+    places : the columns' places in the whole table, from 0; None if the encoder has all columns
     """
 
     def __init__(self, places: Sequence[int] | None = None) -> None:
@@ -425,11 +435,11 @@ class Tally:
         self.unseen: dict[int, Counter[str]] = {}
 
     def called(self, encoder: TableEncoder, k: int) -> str:
-        """Name a column of the encoder, counted from 0, for messages."""
+        """Describe a column of the encoder, counted from 0, for messages."""
         return in_words(k, getattr(encoder, "feature_names_in_", None), self.places)
 
     def column(self, encoder: TableEncoder, k: int) -> str | int:
-        """Return a column's name, or its number in the whole table from 1."""
+        """Return a column's name, or its number in the whole table, from 1, if it has no name."""
         return column_of(k, getattr(encoder, "feature_names_in_", None), self.places)
 
     def unseen_in_words(self, encoder: TableEncoder) -> list[str]:
@@ -455,13 +465,13 @@ def part_of(X: Any, called: Sequence[str]) -> Part:
 
 
 def column_of(k: int, names: Sequence[str] | None, places: Sequence[int] | None) -> str | int:
-    """Return the name of a column, counted from 0, or if it has none its number from 1."""
+    """Return the name of column `k`, counted from 0; its number, from 1, if it has no name."""
     name = "" if names is None else str(names[k])
     return name or (k if places is None else places[k]) + 1
 
 
 def in_words(k: int, names: Sequence[str] | None, places: Sequence[int] | None) -> str:
-    """Name a column, counted from 0, by its number and its name, if it has one, for messages."""
+    """Describe column `k`, counted from 0, for messages: its number from 1, and any name."""
     number = (k if places is None else places[k]) + 1
     return f"column {number}" + ("" if names is None else f" ({str(names[k])!r})")
 

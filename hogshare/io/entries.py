@@ -1,8 +1,9 @@
 """Sparse matrices as text: a header with the numbers of rows, columns and entries, then entries.
 
-A line is an entry: row, column and value; places are counted from 1. NumPy's parser reads some
-lines at a time, so memory is allocated for entries that exist, not for the number that a header
-announces. SciPy's `mmread` is not used: some damaged files crash the process in it (1.17.1).
+Each line is an entry: row, column and value. Rows and columns are counted from 1. NumPy's parser
+reads some lines at a time, so memory is allocated for entries that exist, not for the number that a
+header announces. SciPy's `mmread` is not used, since it crashes the process for some damaged files
+(SciPy 1.17.1).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Size(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Rows and columns from 0, and values, in the order of the text."""
+    """Row numbers and column numbers, both from 0, and values, in the order of the text."""
 
     row: np.ndarray
     column: np.ndarray
@@ -143,12 +144,12 @@ def _require_whole(lines: Lines, values: np.ndarray) -> None:
 
 
 def csr(source: Source, entries: Entries, size: Size, wanted: Wanted) -> Any:
-    """Build a CSR matrix; several values at one place are added, and stored zeros stay stored.
+    """Build a CSR matrix; values at the same place are added, and stored zeros stay stored.
 
     Raises
     ------
     ValueError, MemoryError
-        If the rows need more memory than is free, or than a file of this size can justify.
+        If the rows need more memory than is free, or more than a file of this size can contain.
     """
     parts = {
         "row": entries.row,
@@ -182,14 +183,15 @@ def opened(source: Source) -> tuple[Lines, Iterator[Lines]]:
 def header(
     first: Lines, blocks: Iterator[Lines], count: int
 ) -> tuple[list[tuple[str, bytes]], Iterator[Lines]]:
-    """Read `count` lines that are neither blank nor comments (%); return them and the body.
+    """Read the first `count` lines that are neither blank nor comments (%).
 
-    Each returned line has its place.
+    Return pairs (place, line), and an iterator over the text after these lines. A place is the
+    line's description for messages.
 
     Raises
     ------
     ValueError
-        If there are fewer.
+        If there are fewer such lines.
     """
     found: list[tuple[str, bytes]] = []
     for lines in itertools.chain([first], blocks):

@@ -82,7 +82,7 @@ _BETWEEN_CELLS = re.compile(rb"\S\||\|(?![^\s|\d.+-])")  # a bar behind a cell, 
 
 
 def named(head: bytes) -> str:
-    """Describe a file that is not rows, by its first bytes; empty if it is unknown."""
+    """Return a description of a file that is not rows, from its first bytes; "" if unknown."""
     start = _text(head)
     if start is None:
         return next((what for mark, what in BINARY.items() if head.startswith(mark)), "")
@@ -90,7 +90,7 @@ def named(head: bytes) -> str:
 
 
 def model(head: bytes) -> str:
-    """Describe a model's file that is text, by its first bytes; empty if it is none."""
+    """Return a description of another program's model in text, from its first bytes; else ""."""
     start = _text(head)
     return "" if start is None else _first(MODELS, start)
 
@@ -98,9 +98,9 @@ def model(head: bytes) -> str:
 def is_vowpal(head: bytes) -> bool:
     """Whether all complete lines are Vowpal Wabbit's text, and not cells separated by bars.
 
-    They are its text in two cases: (1) the text after bars is words separated by blanks, and at
-    least one word has a number; (2) every bar is directly before a name, and not directly after
-    anything.
+    Every line must have the form of Vowpal Wabbit up to its first bar, and one of two conditions
+    must hold: (1) at least one word after a bar is a feature with a number (``name:value``); (2)
+    every bar is directly before a name, and no bar but the first directly follows text.
     """
     *lines, _ = head.split(b"\n") if b"\n" in head else (head, b"")
     lines = list(filter(bytes.strip, lines))
@@ -116,7 +116,7 @@ def is_vowpal(head: bytes) -> bool:
 
 
 def _text(head: bytes) -> bytes | None:
-    """Return the beginning of a text in lower case; None if it is not text."""
+    """Return the beginning of a text in lower case; None if the bytes are not text."""
     try:
         head[:512].decode()
         is_text = b"\0" not in head

@@ -24,7 +24,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Yield the rows of `read`, in parts as they arrive if the number of terms is given."""
+    """Yield the rows of `read`: in parts, as they arrive, if `wanted.n_features` is set."""
     with _in_words():
         yield from map(_unlabelled, libsvm.iterate(source, _counted(wanted)))
 

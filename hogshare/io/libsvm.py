@@ -2,7 +2,7 @@
 
 scikit-learn parses it, a few megabytes at a time. This module adds (1) support for indices in any
 order, (2) a check for files that are cut off, (3) the number of a malformed line, and (4) a
-decision whether indices begin at 0 or at 1. The text itself does not say this.
+decision whether indices begin at 0 or at 1, which the text itself does not say.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hogshare.system.callers import users_line
 from hogshare.system.messages import counted
 
 COLUMN_BYTES = 40  # approximate memory of a fit for each column
-SPARSE = 100  # columns per value from which their memory is checked
+SPARSE = 100  # number of columns per value from which the memory of the columns is checked
 
 LARGEST_INDEX = 2**31 - 1  # of scikit-learn's parser
 
 
 class NotLibsvm(ValueError):
-    """A line is not LIBSVM text; `is_other` if no part of it resembles such text."""
+    """A line is not LIBSVM text; `is_other` is True if the line has no colon."""
 
     is_other = False
 
@@ -43,7 +43,7 @@ class IndexZero(ValueError):
 
 
 class IndexBeyond(ValueError):
-    """An index has no column; `parts` are the arguments, to raise the error again."""
+    """An index is beyond the columns; `parts` are the arguments that construct the error again."""
 
     def __init__(self, place: str, index: int, n_features: int) -> None:
         super().__init__(
@@ -90,7 +90,11 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Yield the rows of `read`, in parts as soon as they arrive if `zero_based` is given."""
+    """Yield the rows of `read`.
+
+    If `zero_based` and `n_features` are set, rows are yielded in parts, as soon as they arrive;
+    otherwise all rows are one part.
+    """
     n_features = wanted.n_features
     if wanted.zero_based == "auto" or n_features is None:
         yield read(source, wanted)
@@ -112,7 +116,8 @@ class Gathered(NamedTuple):
     lengths : number of values of each row
     y : labels, float64
     some : whether there was any text
-    beyond : the error to raise for an index that is too large if an index 0 occurs
+    beyond : the error for an index equal to `n_features`, which is too large if an index 0 occurs;
+        None if there is no such index
     """
 
     data: np.ndarray
@@ -200,7 +205,10 @@ def _rows(
 
 
 def _check_columns(name: str, n_features: int, n_values: int) -> None:
-    """Warn of, or refuse, very many columns for few values: an index may be a typing error."""
+    """Warn about very many columns for few values, since an index may be a typing error.
+
+    Raise MemoryError if the columns need more memory than is free.
+    """
     nbytes = COLUMN_BYTES * n_features
     if nbytes < memory.PLENTY or n_features < SPARSE * n_values:
         return
@@ -216,7 +224,7 @@ def _check_columns(name: str, n_features: int, n_values: int) -> None:
 
 
 class _Part(NamedTuple):
-    """Rows of some lines; `beyond` is the error to raise if an index 0 occurs later, or None."""
+    """Rows of some lines; `beyond` is the error to raise if an index 0 occurs, or None."""
 
     X: Any
     y: np.ndarray
@@ -265,7 +273,13 @@ def _check_counts(part: _Part) -> None:
 
 
 def _beyond(part: _Part, wanted: Wanted, known: IndexBeyond | None) -> IndexBeyond | None:
-    """Refuse an index without a column; return the error for one that has none if a 0 occurs."""
+    """Refuse an index beyond the columns.
+
+    If the base of the indices is unknown, an index equal to `n_features` is too large only if an
+    index 0 occurs anywhere in the text. Return the error for the first such index, or None.
+
+    known : the value returned for the part before
+    """
     limit = None if wanted.leave_out else wanted.n_features
     indices = part.X.indices
     most = int(indices.max()) if len(indices) else -1
@@ -284,8 +298,8 @@ def _parse(
 ) -> tuple[Any, np.ndarray]:
     """Parse rows and labels; indices are the text's, less one if `one_based`.
 
-    The parser needs increasing indices in each line. Lines with other indices are rare. If the
-    parser refuses a text, the text is sorted and parsed once more, so other texts take no longer.
+    The parser accepts only increasing indices in each line. If it refuses a text, the indices are
+    sorted and the text is parsed once more (`is_in_order`). Other texts take no longer for it.
     """
     from sklearn.datasets import load_svmlight_file
 

@@ -1,4 +1,4 @@
-"""Matrices from arrays in files: dense ones, and sparse ones with a check of every index."""
+"""Dense and sparse matrices from arrays in files; every index of a sparse matrix is checked."""
 
 from __future__ import annotations
 
@@ -81,7 +81,15 @@ def _npz(source: Source, dtype: Any) -> tuple[Any, np.ndarray | None]:
 
 
 def csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.csr_array:
-    """Assemble a CSR matrix with the smallest index type that kernels know, and check all of it."""
+    """Assemble a CSR matrix and check all of it; arrays are copied only to change their type.
+
+    Indices are int32 if they fit, else int64.
+
+    Raises
+    ------
+    ValueError, MemoryError
+        If the arrays are not a valid CSR matrix, or memory does not suffice.
+    """
     try:
         rows, columns = _shape(np.asarray(shape))
         small = max(columns, len(data)) < 2**31
@@ -104,9 +112,9 @@ def csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.c
 
 
 def check_finite(path: str, X: Any) -> None:
-    """Refuse values that are NaN or infinite; the error names the first one's row and column."""
+    """Refuse values that are NaN or infinite; the error names row and column of the first one."""
     values = X.data if sparse.issparse(X) else X
-    # unless it overflows, the sum of finite values is finite, and it needs no array of booleans
+    # the sum of finite values is finite unless it overflows; it needs no array of booleans
     with errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
             return
@@ -194,7 +202,7 @@ def _shape(shape: np.ndarray) -> tuple[int, int]:
 
 
 def _require_increasing(indptr: np.ndarray) -> None:
-    """Refuse a decreasing indptr; SciPy's check skips everything if its last entry is 0."""
+    """Refuse a decreasing indptr; SciPy checks nothing if the last entry of indptr is 0."""
     if len(indptr) == 0 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("indptr decreases, or does not start at 0")
 

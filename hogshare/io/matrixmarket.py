@@ -1,8 +1,8 @@
 """MatrixMarket (``.mtx``, ``.mm``): sparse matrices as entries, dense ones column by column.
 
 `scipy.io.mmwrite` and gensim's `MmCorpus` write this format; the rows of gensim's matrices are
-documents. As in SciPy, several entries at one place are added, stored zeros stay stored, a
-symmetric matrix is completed, and entries of a pattern are 1.
+documents. As in SciPy, entries at the same place are added, stored zeros stay stored, a symmetric
+matrix is completed, and entries of a pattern are 1.
 """
 
 from __future__ import annotations
@@ -52,12 +52,14 @@ def read(source: Source, wanted: Wanted) -> Rows:
 
 
 def opened(source: Source) -> tuple[Banner, list[int], Iterable[Lines]]:
-    """Read the header: the banner; numbers of rows, columns and, if sparse, entries; and the body.
+    """Read the header; return the banner, the sizes, and the blocks of text after the header.
+
+    The sizes are the numbers of rows and columns and, for a sparse matrix, the number of entries.
 
     Raises
     ------
     ValueError
-        As `read`, for the header.
+        If the header is not valid, or the numbers are complex; the message names the file.
     """
     first, blocks = entries.opened(source)
     end = first.text.find(b"\n") + 1 or len(first.text)
@@ -135,7 +137,10 @@ def _whole(name: str, found: Entries, symmetry: str) -> Entries:
 def _dense(
     source: Source, blocks: Iterable[Lines], shape: tuple[int, int], banner: Banner, wanted: Wanted
 ) -> np.ndarray:
-    """Read a dense matrix, stored by columns; of a symmetric one only from the diagonal down."""
+    """Read a dense matrix, which the file stores by columns.
+
+    For a symmetric or skew-symmetric matrix, the file has only the lower triangle.
+    """
     rows, columns = shape
     triangle = {"symmetric": rows * (rows + 1) // 2, "skew-symmetric": rows * (rows - 1) // 2}
     count = triangle.get(banner.symmetry, rows * columns)

@@ -16,7 +16,7 @@ STEPS = ("columns", "model")  # default names of a pipeline's steps
 
 
 def to_saved(encoder: TableEncoder, steps: tuple[str, str] = STEPS) -> dict[str, Any]:
-    """Return a fitted encoder and the names of the steps in the form of a file."""
+    """Return the mapping that a model file stores for a fitted encoder and the steps' names."""
     names = (*FITTED, "n_features_in_", "feature_names_in_")
     fitted = {name: vars(encoder)[name] for name in names if name in vars(encoder)}
     return {"params": encoder.get_params(), "fitted": fitted, "steps": list(steps)}

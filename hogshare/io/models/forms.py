@@ -14,8 +14,8 @@ mapping with one entry, whose key is its kind:
     {"sparse": [class, shape, data, indices, indptr]}
     {"setting": [class, values]}        a barrier or a plane
 
-Arrays are stored separately, each by its name. Reading makes no other objects: the only classes are
-the classes in the tables of this file. Their constructors check their arguments.
+Arrays are stored separately, each under its name. Reading creates only objects of the classes in
+the tables of this file, whose constructors check their arguments.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ MATRICES = {kind.__name__: kind for kind in (sp.csr_array, sp.csr_matrix)}
 def write(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """Return a value as JSON; add its arrays to `arrays`.
 
-    An array gets the name `name`; arrays within a value get this name and their places.
+    An array gets the name `name`. Arrays within a value get this name with their places appended,
+    as in ``name.0``.
 
     Raises
     ------
     TypeError
-        If the value is unsupported or contains an unsupported value; the message is the end of a
-        sentence about it.
+        If the value is unsupported or contains an unsupported value; the message completes a
+        sentence whose subject is the value.
     """
 
     def parts(values: Any) -> list[Any]:
