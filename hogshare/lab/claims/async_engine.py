@@ -64,7 +64,10 @@ def settings_of(n_rows: int, seed: int, quick: bool, **others: Any) -> dict[str,
 
 
 def raced(seed: int, quick: bool, targets: Any = None, **others: Any) -> dict[str, Any]:
-    """Run the bench with one seed, by default with the bench's targets."""
+    """Run the bench with one seed; without `targets`, with the targets that the bench computes.
+
+    others : settings that replace the defaults of `settings_of`
+    """
     X, y = dense(n_samples=4000, n_features=200, seed=seed)
     settings = settings_of(len(y), seed, quick, **others)
     problem = common_options.stated(X, y, settings)
@@ -76,9 +79,10 @@ def raced(seed: int, quick: bool, targets: Any = None, **others: Any) -> dict[st
 
 @functools.cache
 def delays(seed: int, quick: bool) -> dict[tuple[str, str], dict[str, Any]]:
-    """Measure figures 3 to 6: one of 8 workers is late by 0 to 100 %.
+    """Measure figures 3 to 6: one of 8 workers is delayed by 0, 30, 60 or 100 %.
 
-    Delays are 0, 30, 60 and 100 %. The rows returned are named by method and law.
+    Return the rows of the table by method and law of delay. They are cached, because four claims
+    use the same runs.
     """
     table = raced(seed, quick, stragglers=list(LAWS))["table"]
     return {(row["method"], row["law"]): row for row in table}
@@ -88,7 +92,8 @@ def delays(seed: int, quick: bool) -> dict[tuple[str, str], dict[str, Any]]:
 def production(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
     """Measure figures 7 and 8 and table III: 32 workers with a production cluster's stragglers.
 
-    Rows by method; "asgd, 22" and "asaga, 22" get tasks when 22 workers wait.
+    Return the rows of the table by method. The methods "asgd, 22" and "asaga, 22" dispatch tasks
+    when 22 workers wait. The rows are cached, because three claims use the same runs.
     """
     cluster = {"stragglers": ["pcs"], "workers": 32}
     free = raced(seed, quick, **cluster)
@@ -135,7 +140,7 @@ def in_production(rounds: str, seed: int, quick: bool) -> Found:
 
 
 def table_3(seed: int, quick: bool) -> Found:
-    """Divide the waiting in rounds by the asynchronous waiting, per round and per update."""
+    """Divide the waiting time in rounds by the asynchronous one, per round and per update."""
     found = production(seed, quick)
     return {
         f"{one} {unit}": found[one][f"waiting_ms_per_{unit}"]
@@ -146,7 +151,7 @@ def table_3(seed: int, quick: bool) -> Found:
 
 
 def rounds_by_hand(seed: int, quick: bool) -> Found:
-    """Measure figure 2: SGD in rounds against a plain NumPy loop on the same draws."""
+    """Measure figure 2: compare SGD in rounds with a plain NumPy loop on the same draws."""
     n, rounds, step = 4000, 200 if quick else 2000, 0.05
     X, y = dense(n_samples=n, n_features=200, seed=seed)
     targets = X @ np.linspace(-1.0, 1.0, X.shape[1]) + y
@@ -171,7 +176,7 @@ def rounds_by_hand(seed: int, quick: bool) -> Found:
 
 
 def history(seed: int, quick: bool) -> Found:
-    """Measure sections III to V: bytes of ASAGA's tasks, and stored versions."""
+    """Measure sections III to V: bytes of ASAGA's tasks, and stored model versions."""
     n, n_features, rate = 4000, 200, 0.1
     X, y = dense(n_samples=n, n_features=n_features, seed=seed)
     workers = 8
@@ -195,7 +200,7 @@ def history(seed: int, quick: bool) -> Found:
 
 
 def times_by_delay(method: str, rounds: str) -> dict[str, ClaimNumber]:
-    """List the times of an asynchronous method, printed as constant, and of one in rounds."""
+    """List times by delay: of an asynchronous method, printed as constant, and of one in rounds."""
     return {
         f"{one} {law}": ClaimNumber(
             f"{WRITTEN[one]}'s seconds to the target, delay {delay_of(law)} over no delay", printed
@@ -215,7 +220,7 @@ def _is_within(key: str, least: float, most: float, found: Found) -> bool:
 
 
 def _is_level(method: str, rounds: str, found: Found) -> bool:
-    """Whether a method's times do not grow with the delay, and the times in rounds do."""
+    """Whether the times in rounds grow with the delay, and the asynchronous times do not."""
     low, middle, high = (found[f"{rounds} {law}"] for law in LAWS[1:])
     level = max(found[f"{method} {law}"] for law in LAWS[1:]) < 1.1
     return level and low < middle < high and high > 1.2

@@ -33,10 +33,10 @@ def settings_of(problem: str, algorithm: str, seed: int, **others: Any) -> dict[
 def speedups(
     problem: str, algorithm: str, seed: int, n_rows: int, rows: int | None = None, **others: Any
 ) -> Found:
-    """Return iteration and time speedups over one worker; 0 if the target is missed.
+    """Return iteration and time speedups over one worker; a speedup is 0 if the target is missed.
 
-    The result also has the objective at the target as a share of the first objective. It shows
-    whether the timed runs have learned anything.
+    The result also has "learned", the target as a share of the first objective. It shows whether
+    the timed runs have learned anything.
     """
     family = family_of(problem)
     stated = family.state(family.data(None, n_rows, "float32", seed))
@@ -53,10 +53,12 @@ def speedups(
 
 
 def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool) -> Found:
-    """Measure speedups of a Caffe network; five workers fill the links of the master.
+    """Measure the speedups of a Caffe network; five workers fill the links of the master.
 
-    The step is the network's own step from `hogshare.lab.studies.named_networks`: one worker
-    learns with it.
+    The step size is the network's own from `hogshare.lab.studies.named_networks`, with which one
+    worker learns.
+
+    sizes : settings of the quick (True) and the full size (False)
     """
     how: dict[str, Any] = {
         "step": IMAGES[problem].constant_step,
@@ -123,10 +125,11 @@ CON_WHEN = (
 
 
 def rates(reads: str, updates: tuple[int, ...], seed: int, quick: bool) -> Found:
-    """Measure the mean squared gradient: slopes in K and M, share of the bound, effect of age.
+    """Measure the mean squared gradient: slopes in K and M, share of the bound, staleness.
 
-    reads : "consistent", with the step of the paper's equation (9), or "inconsistent", with the
-        step of (17) and writes of one coordinate
+    reads : "consistent", with the step size (9) of the paper, or "inconsistent", with the step size
+        (17) and writes of one coordinate
+    updates : values of K for a quick run; a full run has four times as many updates
     """
     run, known = getattr(staleness, reads), staleness.drawn(seed)
     sizes, rows = [k if quick else 4 * k for k in updates], [1, 4, 16]
@@ -276,8 +279,9 @@ CLAIMS = (
     of_rate(
         name="asysg-coordinate-rate",
         source=f"{PAPER}, corollary 4",
-        says="With the step size (17) of the paper, and updates that write one coordinate, the "
-        "mean squared gradient falls as 1 / sqrt(M K) and stays below the paper's bound (19).",
+        says="With the step size (17) of the paper, and K updates that each write one coordinate "
+        "of M summed gradients, the mean squared gradient falls as 1 / sqrt(M K) and stays below "
+        "the paper's bound (19).",
         measure=functools.partial(rates, "inconsistent", (1000, 4000, 16000)),
         seconds=(40, 400),
         verdict_quick=IN_PART,

@@ -18,7 +18,9 @@ CLAIMS: dict[str, Claim] = {
 
 
 def select(names: Sequence[str]) -> list[Claim]:
-    """Return claims by name, in the table's order; WrongCommandLine if a name matches none.
+    """Return the claims with some names, in the catalogue's order.
+
+    Raises WrongCommandLine if a name matches no claim.
 
     names : names of claims, prefixes of names ("psp"), or "all"
     """

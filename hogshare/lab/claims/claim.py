@@ -1,17 +1,18 @@
 """A claim of a paper: its statement, its measurement in this package, and the result.
 
-`Claim.measure` returns the numbers of a claim for one seed. `reproduce` repeats it over seeds and
-compares the medians with the paper's numbers (`Claim.agrees`). If they differ, it compares them
-with the paper's direction (`Claim.partly`), and `Claim.why` has the reason. The criteria are: (1) a
-printed number to within a fifth (`near`); (2) a printed range without slack; (3) for "up to" the
-largest number; (4) for statements without numbers the stated order. A result is one dictionary of
-plain data:
+`Claim.measure` returns the numbers of a claim for one seed. `reproduce` measures with every seed
+and compares the medians with the paper's numbers (`Claim.agrees`). If the medians differ, it
+compares them with the paper's direction (`Claim.partly`); `Claim.why` has the reason. The criteria
+are: (1) a printed number agrees to within a fifth (`near`); (2) a printed range has no tolerance;
+(3) for "up to" the largest number counts; (4) for statements without numbers the stated order
+counts. A result is one dictionary of plain data:
 
     name, source, says, verdict (of `VERDICTS`), when, why, clock, runs_of
     here (the workload), quick, seeds, seconds, cores, version
     numbers   a list; each has key, what, printed (a number, text or None), median, low and high
-              over seeds (None if infinite), and unknown: True if the number does not exist, as the
-              ratio of two runs that both miss their target. A claim with an unknown number differs
+              over seeds (None if infinite), and unknown. ``unknown`` is True if the number does
+              not exist, for example the ratio of two runs that both miss their target. A claim
+              with an unknown number differs
 """
 
 from __future__ import annotations
@@ -59,20 +60,22 @@ class Claim:
     name : name of the claim for ``hogshare reproduce``
     source : paper and figure, table or theorem
     says : the claim as a sentence
-    workload : the measured runs, and their clock if it is virtual
+    workload : the measured runs and their data; stored with a result
     numbers : a `ClaimNumber` for each key that `measure` returns
     measure : ``measure(seed, quick)``, the numbers of one seed; a quick run may leave some out
-    agrees : whether medians over seeds agree with the paper's numbers and direction
-    when : the condition of `agrees` as a sentence
-    partly : whether medians have the paper's direction although a number or a part differs
-    seconds : rough seconds on two cores: of three seeds if quick, and of five in full
-    why : the reason for a difference, if any
-    verdict : the expected verdict; unless it is `AGREES`, the reason is in `why`
-    verdict_quick : the expected verdict of the small size, if different
-    clock : `VIRTUAL`, the same on every machine; `REAL`, which other load changes; `NONE`; `BOTH`:
-        virtual if quick, real in full
-    is_seeded : whether seeds change the result; if not, it is measured once
-    runs_of : an earlier claim that uses the same runs; they are not repeated
+    agrees : ``agrees(medians)``, whether the medians over seeds agree with the paper's numbers and
+        direction
+    when : the condition of `agrees`, as a clause
+    partly : ``partly(medians)``, whether the medians have the paper's direction although a number
+        or a part differs
+    seconds : approximate seconds on two cores: of three quick seeds, and of five full ones
+    why : the reason for a difference, or a remark; may be empty
+    verdict : the expected verdict; unless it is `AGREES`, `why` has the reason
+    verdict_quick : the expected verdict of the quick size; empty if it is the same
+    clock : `VIRTUAL`, the same on every machine; `REAL`, which other load changes; `NONE`; or
+        `BOTH`, virtual for the quick size and real for the full size
+    is_seeded : whether seeds change the result; if not, the claim is measured once
+    runs_of : name of an earlier claim with the same runs, which are not repeated; may be empty
     """
 
     name: str
@@ -93,7 +96,7 @@ class Claim:
     runs_of: str = ""
 
     def expected(self, quick: bool) -> str:
-        """Return the expected verdict at the small or the full size."""
+        """Return the expected verdict at the quick or the full size."""
         return (quick and self.verdict_quick) or self.verdict
 
 
@@ -102,8 +105,9 @@ def reproduce(
 ) -> Result:
     """Measure a claim's numbers with every seed; return a result as described in the file head.
 
-    quick : True: the size that takes seconds; False: the size that takes minutes
-    advance : called before each seed, with a text about it
+    seeds : all seeds; only the first one is used if seeds do not change the claim's result
+    quick : whether to measure the quick size, which takes seconds; the full size takes minutes
+    advance : called before each seed, with the names of claim and seed
     """
     began = time.perf_counter()
     found: list[Found] = []
@@ -127,7 +131,10 @@ def reproduce(
 
 
 def renewed(claim: Claim, measured: Result) -> Result:
-    """Combine stored measurements with the claim's current text and verdict."""
+    """Combine stored measurements with the claim's current texts and verdict; return a new result.
+
+    Numbers whose key the claim no longer has are left out.
+    """
     numbers = {one["key"]: one for one in measured["numbers"] if one["key"] in claim.numbers}
     medians = {key: _median_of(one) for key, one in numbers.items()}
     return {
@@ -148,7 +155,11 @@ def renewed(claim: Claim, measured: Result) -> Result:
 
 
 def verdict_of(claim: Claim, medians: Found) -> str:
-    """Return the verdict on a claim's medians; an unknown number means `DIFFERS`."""
+    """Return the verdict on a claim's medians.
+
+    It is `DIFFERS` if a median is NaN, and `UNMEASURED` if a number that the claim needs is
+    missing.
+    """
     if any(map(math.isnan, medians.values())):
         return DIFFERS
     try:
@@ -160,14 +171,14 @@ def verdict_of(claim: Claim, medians: Found) -> str:
 
 
 def _clock_of(claim: Claim, quick: bool) -> str:
-    """Return the clock of a run at the small or the full size."""
+    """Return the clock of a run at the quick or the full size."""
     if claim.clock == BOTH:
         return VIRTUAL if quick else REAL
     return claim.clock
 
 
 def _median_of(number: Mapping[str, Any]) -> float:
-    """Return a stored number's median, with NaN for unknown and infinity for None."""
+    """Return a stored number's median: NaN if it is unknown, infinity if it is None."""
     if number["unknown"]:
         return math.nan
     return math.inf if number["median"] is None else float(number["median"])
@@ -179,7 +190,10 @@ def near(value: float, printed: float) -> bool:
 
 
 def over(one: float | None, other: float | None) -> float:
-    """Divide two numbers; None and infinity mean that a target was not reached."""
+    """Divide two numbers, each None or infinite if a target was not reached.
+
+    The result is NaN if both are infinite or the divisor is 0.
+    """
     above, below = (math.inf if value is None else value for value in (one, other))
     if math.isinf(above) and math.isinf(below):
         return math.nan

@@ -79,7 +79,10 @@ def run_of(problem: Any, seed: int, quick: bool, /, **others: Any) -> dict[str, 
 
 @functools.cache
 def application(name: str, seed: int, quick: bool) -> dict[tuple[str, str], Any]:
-    """Run an application on the links of `LINKS`."""
+    """Run an application on all links of `LINKS`; return the rows of the table by method and links.
+
+    They are cached, because four claims use the same runs.
+    """
     problem, settings = stated(name, seed, quick)
     result = run_of(problem, seed, quick, **settings, methods=list(METHODS))
     return {(row["method"], row["links"]): row for row in result["table"]}
@@ -110,7 +113,7 @@ def of_the_lan(method: str, seed: int, quick: bool) -> Found:
 
 
 def faster(seed: int, quick: bool) -> Found:
-    """Return times over Gaia's: of BSP, and of all changes with the same clock difference."""
+    """Return ratios to Gaia's seconds: of BSP, and of all changes with Gaia's clock difference."""
     found = {}
     for name in measured(quick):
         rows = application(name, seed, quick)
@@ -138,7 +141,7 @@ def on_the_wan(found: Found) -> list[float]:
 
 
 def latency(seed: int, quick: bool) -> Found:
-    """Return seconds over the seconds without latency, for BSP and two clock differences."""
+    """Return seconds with latency over seconds without, for BSP and two clock differences."""
     problem, settings = stated("logistic", seed, True)
     links = [LATENCIES[0], LATENCIES[-1]] if quick else list(LATENCIES)
     ways: dict[str, dict[str, Any]] = {
@@ -175,8 +178,10 @@ def drawn(n_rows: int, n_features: int, seed: int) -> tuple[RowProblem, float]:
 def with_threshold(problem: RowProblem, epochs: int, seed: int, **settings: Any) -> Report:
     """Run three centres with a threshold, without the flush that would make their models equal.
 
-    Steps fall as one over the root of the clock. The threshold falls in the same way unless
-    ``decay`` is None. Settings are named as in `hogshare.Mirrors`.
+    Step sizes fall as one over the square root of the clock. The threshold falls in the same way
+    unless ``decay`` is None.
+
+    settings : parameters of `hogshare.Mirrors`
     """
     return solve(
         problem,
@@ -191,7 +196,7 @@ def with_threshold(problem: RowProblem, epochs: int, seed: int, **settings: Any)
 
 
 def regret_over_root(report: Report, n_rows: int, optimum: float) -> np.ndarray:
-    """Return, at each point of a trace, the summed regret over the root of the rows so far."""
+    """Return the summed regret over the square root of the rows, at each point of a trace."""
     assert report.trace is not None
     rows = n_rows * np.asarray(report.trace.epochs)
     above = np.asarray(report.trace.objective)[1:] - optimum
@@ -199,7 +204,7 @@ def regret_over_root(report: Report, n_rows: int, optimum: float) -> np.ndarray:
 
 
 def falling(seed: int, quick: bool) -> Found:
-    """Measure theorem 1: a falling threshold against a fixed one."""
+    """Measure theorem 1: compare a falling threshold with a fixed one."""
     n_rows, n_features, epochs = (600, 10, 16) if quick else (3000, 20, 40)
     problem, optimum = drawn(n_rows, n_features, seed)
     found = {}
@@ -213,7 +218,7 @@ def falling(seed: int, quick: bool) -> Found:
 
 
 def _over_bsp(found: Found) -> list[float]:
-    """Return times of BSP over Gaia's, without the times for the filter alone."""
+    """Return the ratios of BSP's to Gaia's seconds, without the ratios for the filter alone."""
     return [value for key, value in found.items() if not key.endswith("filter")]
 
 

@@ -20,7 +20,7 @@ EXCESS = 1e-10  # relative excess of the target objective over the optimum
 
 
 def hogwild(seed: int, quick: bool) -> Found:
-    """Measure two threads' speedup to the same objective, on one vector and with copies."""
+    """Measure the speedup of two threads to the same objective, on one vector and with copies."""
     n_rows, n_features = (20_000, 20_000) if quick else (101_210, 47_236)
     X, y = datasets.zipf_classification(n_samples=n_rows, n_features=n_features, seed=seed)
     problem = problems.linear(X, y, loss="hinge", alpha=1.0 / n_rows, fit_intercept=False)
@@ -42,7 +42,7 @@ def hogwild(seed: int, quick: bool) -> Found:
 
 
 def proximal(seed: int, quick: bool) -> Found:
-    """Measure epochs and seconds to a high precision, relative to one thread, by threads."""
+    """Measure epochs and seconds to a high precision, relative to those of one thread."""
     n_rows, n_features = (10_000, 2_000) if quick else (30_000, 10_000)
     X, y = datasets.zipf_classification(n_samples=n_rows, n_features=n_features, seed=seed)
     problem = problems.linear(
@@ -65,7 +65,7 @@ def proximal(seed: int, quick: bool) -> Found:
 
 
 def linear_rate(seed: int, quick: bool) -> Found:
-    """Measure slopes of the gap's logarithm at several ages, relative to the slope at age 0."""
+    """Measure the slope of log(gap) at several stalenesses, relative to the slope without any."""
     n_rows = 300 if quick else 1000
     known = staleness.drawn(seed, n_rows)
     slopes = {

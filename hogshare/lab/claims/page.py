@@ -1,4 +1,4 @@
-"""Format results of claims: numbers for the terminal and the page, and the page itself."""
+"""Format results of claims: their numbers, and the page of all results in Markdown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAPERS = {
 
 
 def summary_of(results: list[dict[str, Any]]) -> str:
-    """Count the claims that agree."""
+    """Return a phrase with the number of claims that agree, and that agree in part."""
     verdicts = [result["verdict"] for result in results]
     return (
         f"{verdicts.count(AGREES)} of {len(results)} agree by the papers' own numbers, "

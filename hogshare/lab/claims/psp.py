@@ -36,14 +36,14 @@ STEPS = {
 
 @functools.cache
 def figure(name: str, seed: int) -> dict[str, Any]:
-    """Make a figure with one seed; the result is cached for all claims on the figure."""
+    """Make a figure with one seed; the result is cached, because several claims use it."""
     return psp_figures.figure(name, seeds=1, seed=seed)
 
 
 def along(
     name: str, seed: int, what: str = "steps", law: str = LAWS["exponential"]
 ) -> dict[tuple[str, Any], float]:
-    """Return a quantity of a figure's points under a law, by barrier and x."""
+    """Return a quantity of a figure's points for one law of step times, by barrier and x."""
     return {
         (series["barrier"], point["x"]): point[what]["mean"]
         for series in figure(name, seed)["series"]
@@ -53,7 +53,7 @@ def along(
 
 
 def by_law(name: str, seed: int, what: str) -> Found:
-    """Return a quantity of every barrier, under both laws of `LAWS`."""
+    """Return a quantity of every barrier, for both laws of `LAWS`."""
     return {
         f"{short} {barrier}": value
         for short, law in LAWS.items()
@@ -94,7 +94,7 @@ def samples(seed: int, quick: bool) -> Found:
 
 
 def updates(seed: int, quick: bool) -> Found:
-    """Measure figure 1e: updates at the server, ASP over BSP, by law."""
+    """Measure figure 1e: updates with ASP over updates with BSP, by law of step times."""
     found = {}
     for short, law in {**LAWS, "uniform": "uniform:0.5,1.5"}.items():
         sent = along("1e", seed, "updates", law)
@@ -103,7 +103,7 @@ def updates(seed: int, quick: bool) -> Found:
 
 
 def slow_nodes(seed: int, quick: bool) -> Found:
-    """Measure figure 2a: progress with nodes four times as slow, relative to none of them."""
+    """Measure figure 2a: progress with some nodes four times as slow, over progress without."""
     found = along("2a", seed, "ratio")
     return {f"{b} {share}": found[b, share / 100] for b in BARRIERS for share in (5, 15, 30)}
 
@@ -121,7 +121,7 @@ def more_nodes(seed: int, quick: bool) -> Found:
 
 
 def moments(seed: int, quick: bool) -> Found:
-    """Compare exact moments of random laws of lag with the bounds (54) and (55) of theorem 2."""
+    """Compare exact moments of random lag distributions with bounds (54) and (55) of theorem 2."""
     rng = np.random.default_rng(seed)
     violations, nearest = 0, [0.0, 0.0]
     for _ in range(RANDOM_LAWS if quick else 10 * RANDOM_LAWS):
@@ -143,7 +143,7 @@ def moments(seed: int, quick: bool) -> Found:
 
 
 def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict[str, Any]:
-    """Return points of a figure with gradients, by barrier; steps are in units of `STEPS`."""
+    """Return the points of a figure with gradients, by barrier; `step` has the unit of `STEPS`."""
     n, parameters, seconds = SMALL[name] if quick else (1000, 1000, 40.0)
     result = model_error.figure(
         name,
@@ -159,7 +159,7 @@ def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict
 
 
 def model_errors(seed: int, quick: bool) -> Found:
-    """Measure figure 1d: the model's error behind each barrier, with a long and a short step."""
+    """Measure figure 1d: the model's error under each barrier, with a long and a short step."""
     return {
         f"{step} {written}": points[0]["error"]["mean"]
         for step, size in STEPS.items()
@@ -168,7 +168,7 @@ def model_errors(seed: int, quick: bool) -> Found:
 
 
 def error_increases(seed: int, quick: bool) -> Found:
-    """Measure figure 2b: the error with 30 % slow nodes, relative to the error without them."""
+    """Measure figure 2b: the error with 30 % slow nodes, over the error without slow nodes."""
     found = errors("2b", seed, quick)
     return {written: points[-1]["ratio"]["mean"] for written, points in found.items()}
 
@@ -197,11 +197,11 @@ CLAIMS = (
         partly=lambda x: any(_in_order(law, x) for law in LAWS),
         verdict=IN_PART,
         why="The paper does not print the distribution of its step times. A distribution that was "
-        "chosen because it gives the order is no evidence for the order; it is evidence that the "
-        "same distribution gives the number of figure 1e. With exponential steps pBSP stays below "
-        "SSP(4), because a sample of ten nodes delays a node more often than a staleness of four "
-        "steps. A distribution with more long steps delays BSP and SSP most, and the order is the "
-        "printed one.",
+        "chosen because it gives the order is no evidence for the order. The evidence for the "
+        "gamma distribution is figure 1e, whose number it also gives. With exponential steps pBSP "
+        "stays below SSP(4), because a sample of ten nodes delays a node more often than a "
+        "staleness of four steps. A distribution with more long steps delays BSP and SSP most, "
+        "and the order is the printed one.",
     ),
     Claim(
         name="psp-1a-spread",
@@ -394,7 +394,7 @@ CLAIMS = (
         },
         measure=moments,
         agrees=lambda x: x["violations"] == 0,
-        when="for no distribution a moment exceeds its bound",
+        when="no moment of any distribution exceeds its bound",
         seconds=(1, 30),
         why="The paper calls (55) a bound of the variance; it bounds the second moment.",
     ),

@@ -1,4 +1,4 @@
-"""``hogshare reproduce``: measure the papers' headline claims and compare with the print."""
+"""``hogshare reproduce``: measure headline claims of the papers, and compare with the print."""
 
 from __future__ import annotations
 
@@ -69,7 +69,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: Any) -> int:
-    """Measure claims one after another, print each, and write the requested files."""
+    """Measure claims one after another, print each, and write the requested files.
+
+    Return the exit code: 1 if a claim could not be measured. Files are written after an interrupted
+    run as well.
+    """
     from hogshare.lab.claims.catalogue import CLAIMS, select
 
     if args.list:
@@ -94,7 +98,7 @@ def run(args: Any) -> int:
 
 
 def check_no_names(args: Any, found: dict[str, Any]) -> None:
-    """Refuse a command without claims, except a page or a figure of a file's results."""
+    """Refuse a command without names, unless it shows a file's stored results."""
     if not found:
         raise options.WrongCommandLine("name a claim, or all; --list shows all names")
     if not (args.page or args.plot):
@@ -115,10 +119,10 @@ def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
 
 
 def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
-    """Measure claims, print each, and add it to the stored results; return the exit code.
+    """Measure claims, print each, and add each to `found`; return the exit code.
 
-    If a claim fails, its error is reported and the others are measured: hours of work must not be
-    lost.
+    If a claim fails, its error is reported and the other claims are measured. Each result is
+    written to the file of ``--json`` at once, so hours of work cannot be lost.
     """
     from hogshare.lab.claims.claim import reproduce
     from hogshare.lab.claims.page import summary_of
@@ -148,7 +152,7 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> int:
 
 
 def store(args: Any, found: dict[str, Any]) -> None:
-    """Write or print the results, if any."""
+    """Write the page and the figure of all results; print the JSON, or rewrite it without names."""
     from hogshare.figures import file_of
     from hogshare.lab.claims.catalogue import CLAIMS
     from hogshare.lab.claims.page import page_of
@@ -169,9 +173,10 @@ def store(args: Any, found: dict[str, Any]) -> None:
 
 
 def stored_in(path: str | None) -> dict[str, Any]:
-    """Read the results of a file, with their claims' current text.
+    """Read the results of a file, and replace their texts by the claims' current texts.
 
-    Raises ValueError if the file has other content.
+    Return an empty dict if there is no file, or an empty one. Raise ValueError if the file has
+    other content.
     """
     from hogshare.lab.claims.catalogue import CLAIMS
     from hogshare.lab.claims.claim import MEASURED, renewed
