@@ -101,8 +101,7 @@ class Machines(Runtime):
     # -- before
 
     def local_problem(self, problem: Problem) -> Problem:
-        """Return the problem of this machine's rows, with the number and size of all machines'
-        rows.
+        """Return the problem of this machine's rows, with the number and size of all rows.
 
         All machines must call this. Raises ValueError if a machine has no rows.
         """

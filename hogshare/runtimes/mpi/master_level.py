@@ -1,5 +1,4 @@
-"""A master at one site, and workers at all sites: workers send it mail, and it sends its model
-back.
+"""A master at one site, and workers at all sites: it receives their mail, and sends its model back.
 
     worker -> slot -> channel -> slot at the master -> the master's sum -> the next version
     version -> news: values new to a site -> channel -> the site's vector, under its seqlock

@@ -34,9 +34,9 @@ class MPI(Joint):
     """The ranks of an MPI job as one run, each of them with workers of its own.
 
     Every rank makes the same call, and each gets the same report. `n_workers` (`n_jobs` for an
-    estimator) is per rank: a run on four ranks with two workers each has eight workers. Start a job
-    with ``mpiexec -n 4 python -m mpi4py script.py``. With one rank, or without a launcher, it is
-    the ordinary run, and the report says so.
+    estimator) is the number of workers of each rank: a run on four ranks with two workers each has
+    eight workers. Start a job with ``mpiexec -n 4 python -m mpi4py script.py``. With one rank, or
+    without a launcher, the run is an ordinary run, and the report says so.
 
     Rank 0 leads: it evaluates the model, writes checkpoints, and calls `on_epoch`; its random seed
     is used if none is given. If one rank raises an error in a call, all ranks raise it.
@@ -47,70 +47,73 @@ class MPI(Joint):
         The ranks; None: all ranks of the job. The runtime uses a copy of the communicator, which
         separates its messages from yours.
     rows : {"shard", "all"}, default="shard"
-        The rows in a rank's problem. "shard": rows of its own, which are concatenated in the order
-        of the ranks. "all": all rows, the same on every rank, which is checked. If ranks share
-        memory, a custom problem needs "all".
+        The rows in a rank's problem. With "shard", each rank has rows of its own; the whole problem
+        concatenates them in the order of the ranks. With "all", every rank has all rows; the call
+        checks that the rows are the same on every rank. If ranks share memory, a custom problem
+        needs "all".
     arena : bool, default=True
-        Whether ranks of one machine share the memory of a run. With False, and if ranks run on
-        several machines, each has a vector of its own; see the notes.
+        Whether ranks of the same machine share the memory of a run. If False, or if the ranks run
+        on several machines, each rank has a vector of its own; see the notes.
     link : Link, default=None
         A `hogshare.simulation.Link` that is emulated between ranks without shared memory, in
         addition to the real link. It delays messages. Its units are seconds and bytes.
     start_timeout : float, default=60.0
         Seconds that a call waits for all ranks to make it.
     survive : bool, default=False
-        Whether a run on ranks without shared memory continues when a rank dies, without this rank's
-        rows; see the notes. It needs a suitable MPI, which `hogshare doctor` checks.
+        Whether a run on ranks without shared memory continues when a rank dies, without the rows of
+        the dead rank; see the notes. This needs a suitable MPI, for which `hogshare doctor` checks.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of its range.
+        If a parameter is out of its range, or of a wrong type.
 
     Notes
     -----
-    Ranks of one machine share the memory of the run, as processes do: workers of all ranks claim
-    blocks in one order, and every plane and barrier works as with processes. With ``rows="all"``,
-    ``BSP()`` and a seed a run has the bits of as many threads, or processes.
+    Ranks of the same machine share the memory of the run, as processes do. The workers of all ranks
+    claim blocks in one order, and every plane and barrier works as with processes. With
+    ``rows="all"``, ``BSP()`` and a seed, a run has the same bits as a run with the same number of
+    threads or processes.
 
-    Ranks without shared memory (on several machines, or ``arena=False``) exchange messages; the
-    workers of a rank are threads. On `Shared()` each rank has a vector. At intervals of rows, it
-    sends its changes to all other ranks, and adds the changes that they send. The weights of
-    changes depend on the curvature. On `Master()` the workers of all ranks send their changes to
-    the master, on rank 0. The master sends its versions to every rank. On `Replicas()`, `Mirrors()`
-    and custom planes whose ``is_by_mail`` is True, ranks exchange the plane's messages; with
-    ``rows="all"`` and a seed, a run on a repeatable plane has the bits of as many processes. Each
-    epoch ends with an epoch barrier of all ranks, which decides on stops, checks, step sizes and
-    `on_epoch` for all, from sums over the ranks.
+    Ranks without shared memory (on several machines, or with ``arena=False``) exchange messages;
+    the workers of a rank are threads. On `Shared()` each rank has a vector. At intervals of rows,
+    the rank sends the vector's changes to all other ranks, and adds the changes that they send. The
+    weights of changes depend on the curvature. On `Master()` the workers of all ranks send their
+    changes to the master, on rank 0. The master sends its versions to every rank. On `Replicas()`,
+    `Mirrors()` and custom planes whose ``is_by_mail`` is True, ranks exchange the plane's messages;
+    with ``rows="all"`` and a seed, a run on a repeatable plane has the same bits as a run with the
+    same number of processes. Each epoch ends with an epoch barrier of all ranks. At this barrier,
+    sums over the ranks decide on stops, checks, step sizes and `on_epoch` for all ranks.
 
     With ``rows="all"`` and ``BSP()``, ranks without shared memory run in step, if workers have an
     order. Each rank then has the whole run in its memory, and each block's result is sent to all
     other ranks. Planes (except `Mirrors`), problems, rules, stops, checkpoints and bits are the
-    same as with as many threads. The following paragraphs describe all other runs.
+    same as in a run with the same number of threads. The following paragraphs describe all other
+    runs.
 
     With ``rows="shard"`` rows stay on their rank; with "all" they are dealt to the workers of all
-    ranks in rotation. On these ranks `Shared()` is for linear problems; the other planes are for
-    any problem. A gradient's means, its objective and its start use the rows of all ranks; a
-    network needs rows of every class on each rank. Barriers use the progress of all workers, which
-    arrives after their changes; workers that start, or begin an epoch, delay no other worker. An
-    unsupported setting raises an error before any worker starts. ``report.traffic`` counts messages
-    and bytes.
+    ranks in rotation. On ranks without shared memory, `Shared()` is for linear problems; the other
+    planes are for any problem. A gradient's means, its objective and its start use the rows of all
+    ranks. A network needs rows of every class on each rank. Barriers use the progress of all
+    workers, which arrives after their changes. A worker that starts, or begins an epoch, delays no
+    other worker. An unsupported setting raises an error before any worker starts.
+    ``report.traffic`` counts messages and bytes.
 
     On ranks without shared memory, every rank fits the estimator, in step with the other ranks, and
-    calls `solve` together with them. Linear estimators leave rows on their rank (see
-    ``docs/guide/cluster.md``); for other estimators all ranks get all rows.
+    calls `solve` together with them. With linear estimators, rows stay on their rank (see
+    ``docs/guide/cluster.md``). With other estimators, all ranks get all rows.
 
-    With ``survive=True``, once all ranks have begun, a killed rank does not end the run. Its rows
-    are no longer trained on, and losses, stops and objectives use the remaining rows. A
-    `RuntimeWarning` and ``report.notes`` name the rank and its number of rows;
+    With ``survive=True``, a killed rank does not end the run, once all ranks have begun. The run no
+    longer trains on the dead rank's rows, and losses, stops and objectives use the remaining rows.
+    A `RuntimeWarning` and ``report.notes`` name the rank and its number of rows;
     ``report.settings["lost_ranks"]`` lists all dead ranks. Any rank may die, including rank 0; one
     rank must survive. This is for `solve` with `SGD`, `Adam` and custom rules that remember nothing
-    of rows, on `Shared()`, `Replicas()` and `Mirrors()`, not in step. Any other run is refused
-    before a worker starts, and so is an MPI or a launcher without support. No checkpoint is written
-    after a death, because the last one has the parts of all ranks. The next call needs a
-    communicator without dead ranks: ``comm.Shrink()``.
+    about rows, on `Shared()`, `Replicas()` and `Mirrors()`, and not for runs in step. Any other run
+    raises an error before a worker starts. An MPI or a launcher without support for this raises an
+    error, too. No checkpoint is written after a death, so the last checkpoint still has the parts
+    of all ranks. The next call needs a communicator without dead ranks: ``comm.Shrink()``.
 
-    Ranks communicate before and after a run; waiting ranks sleep.
+    Ranks also communicate before and after a run; waiting ranks sleep.
 
     Examples
     --------
@@ -152,12 +155,14 @@ class MPI(Joint):
 
     @missed_calls.counted
     def make(self, making: Callable[[], Making]) -> Any:
-        """Make a call together with the other ranks.
+        """Make a call of `solve` together with the other ranks; return its report.
+
+        All ranks must call this.
 
         Raises
         ------
         RankMissing
-            If a rank does not make it in time.
+            If a rank does not make the same call within `start_timeout` seconds.
         RanksDiffer
             If ranks were called with different arguments.
         """
@@ -194,12 +199,15 @@ class MPI(Joint):
 
     @missed_calls.counted
     def lead(self, making: Callable[[], Led]) -> Any:
-        """Make a fit on rank 0 with the workers and the data of all ranks.
+        """Make a fit with the workers and the data of all ranks; return its result.
+
+        All ranks must call this. If the ranks share memory, rank 0 makes the fit; otherwise every
+        rank makes it, in step with the other ranks.
 
         Raises
         ------
         RankMissing
-            If a rank does not make the same call in time.
+            If a rank does not make the same call within `start_timeout` seconds.
         RanksDiffer
             If ranks were called with different arguments.
         """
@@ -235,12 +243,17 @@ class MPI(Joint):
 
     @missed_calls.counted
     def hold(self, what: str) -> Call | None:
-        """Begin a call that lasts until all ranks end it; return None for one rank.
+        """Begin a call that lasts until all ranks end it; return the call, or None if there is one
+        rank.
+
+        All ranks must call this.
+
+        what : the call's name, the same on all ranks
 
         Raises
         ------
         RankMissing
-            If a rank does not make the same call in time.
+            If a rank does not make the same call within `start_timeout` seconds.
         RanksDiffer
             If ranks have different versions of a package.
         """
@@ -259,7 +272,7 @@ class MPI(Joint):
         return library().COMM_WORLD if self.comm is None else self.comm
 
     def _meet(self, call: Call) -> None:
-        """Wait for all ranks to make the call; raise RankMissing if a rank is not in time."""
+        """Wait for all ranks to make the call; raise RankMissing after `start_timeout` seconds."""
         call.post_all(PRESENT)
         deadline = time.monotonic() + self.start_timeout
         for rank in call.talk.others:
@@ -280,7 +293,7 @@ class MPI(Joint):
     ) -> rank_seats.MachineRanks:
         """Check that all ranks make the same call; return the ranks with their workers.
 
-        Raises RanksDiffer if the calls differ.
+        All ranks must call this. Raises RanksDiffer if the calls differ.
         """
         words = _place(what) | {name: agreement.described(value) for name, value in said.items()}
         words |= agreement.versions()
@@ -292,9 +305,10 @@ class MPI(Joint):
         return rank_seats.machine_of(seats, call.spread(COUNTED, counted), self.arena)
 
     def _agree(self, call: Call, words: Mapping[str, str], mine: Any) -> list[Any]:
-        """Check that all ranks pass the same `words`; return every rank's `mine`, on each rank.
+        """Check that all ranks pass the same `words`; return each rank's `mine`, in the order of
+        ranks.
 
-        Raises RanksDiffer if the words differ.
+        All ranks must call this. Raises RanksDiffer if the words differ.
         """
         given = call.gather(GIVEN, (words, mine))
         if given is not None and (sentence := agreement.difference([one for one, _ in given])):

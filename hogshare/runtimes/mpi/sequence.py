@@ -1,8 +1,8 @@
 """The calls that the ranks of a communicator make together, with the same numbers on all of them.
 
-A rank misses a call if it raises before the call begins, or if it waits in vain for the other
-ranks. It then reports its error under the missed call's number. The other ranks raise this error,
-and the next call has the same number on all ranks.
+A rank misses a call if it raises an error before the call begins, or if the other ranks do not come
+within the waiting time. The rank then reports its error under the missed call's number. The other
+ranks raise this error, and the next call has the same number on all ranks.
 
 Writer: the calling thread.
 """
@@ -29,8 +29,8 @@ class RankMissing(TimeoutError):
 class Sequence:
     """The calls of one communicator.
 
-    comm : the user's communicator; in the first call all of its ranks copy it, to separate these
-        messages from the user's
+    comm : the user's communicator. In the first call all of its ranks copy it, so that the calls'
+        messages are separate from the user's messages.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -44,8 +44,8 @@ class Sequence:
     def next(self, seconds: float) -> Call:
         """Return the next call, after reporting the calls that this rank has missed.
 
-        Raises RankMissing if not all ranks make the first call within `seconds`; RankFailed if a
-        rank has died.
+        All ranks must make their first call of this method within `seconds`; otherwise it raises
+        RankMissing. Raises RankFailed if a rank has died.
         """
         self._missed += missed_calls.taken()
         if self._talk is None:
@@ -56,8 +56,8 @@ class Sequence:
                     raise
                 raise RankFailed(sentence) from error
             except RankMissing as error:
-                # report it now: it belongs to this communicator's calls, not to another
-                # communicator's
+                # Report the missed call now: it belongs to this communicator, and must not be
+                # reported in a call of another communicator.
                 setattr(error, missed_calls.SETTLED, True)
                 self._missed.append(error)
                 raise

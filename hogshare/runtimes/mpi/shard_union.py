@@ -1,8 +1,8 @@
-"""The union of all ranks' shards, which all ranks read: in an arena, written once.
+"""The union of all ranks' shards: an arena that is written once, and that all ranks read.
 
-Writers: the leader creates the arena, with the sizes that all ranks report, and each rank writes
-its own part. Readers: all ranks, after all have confirmed that their parts are written. Freeing: no
-rank frees the memory; it is released with the last array of it on any rank.
+Writers: the leader creates the arena, with the sizes that all ranks report. Each rank writes its
+own part. Readers: all ranks, after each rank has confirmed that its part is written. Freeing: no
+rank frees the memory; the system releases it when no rank has an array of it left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HELD_OUT = "held out"  # the name of the mask of held-out rows among a shard's a
 def united(call: Call, machine: MachineRanks, making: Making) -> Making:
     """Return the same call for the union of all ranks' shards; all ranks must call it.
 
-    Raises ValueError if the problem has no shards, or shards do not fit.
+    Raises ValueError if the problem has no shards, or if shards do not fit together.
     """
     problem = making.problem
     shard = problem.shard()
@@ -80,9 +80,9 @@ def whole(
 def alike(
     call: Call, machine: MachineRanks, shard: Shard
 ) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """Return the facts and arrays of all ranks, which must be the same.
+    """Return this rank's facts and arrays, which must be the same on all ranks.
 
-    Raises RanksDiffer if they differ.
+    All ranks must call this. Raises RanksDiffer if the facts or arrays differ.
     """
     mine = digits(*shard.arrays.values())
     shards = call.spread(SHARD, call.gather(SHARD, mine))

@@ -1,26 +1,27 @@
 """A site's exchange with other sites: it offers its vector's changes, and adds their offers.
 
-An *offer* is a message with the changes of a site's vector since its last offer. `site_pace`
-computes how often a site offers. The *ghost* is the presumed change by other sites while this
-site made its last offer (`hogshare.kernels.exchange.site_exchange`).
+An *offer* is a message with the changes of a site's vector since the site's last offer. `site_pace`
+computes the number of rows between two offers. The *ghost* is the change that other sites are
+presumed to have made while this site made its last offer
+(`hogshare.kernels.exchange.site_exchange`).
 
 **Credits.** A site acknowledges an offer once it has added the offer to its vector. A site offers
 again when at most one of its offers is under way to each other site.
 
-**Order.** An offer's message also contains the progress words of the site's workers (`clocks`),
-which are read before the offer is made. The receiver writes these words after it has added the
-offer to its vector. So a worker that reads another worker's clock sees the changes that this clock
-counts.
+**Order.** An offer's message also contains the progress words of the site's workers (`clocks`). The
+sender reads these words before it makes the offer. The receiver writes these words after it has
+added the offer to its vector. So a worker that reads another worker's clock sees the changes that
+this clock counts.
 
-**Deaths.** Only some sites may have received a dead site's last offers. So at the next epoch
-barrier all sites take one vector's bits. A dead site's part of the ghost is removed.
+**Deaths.** It may be that only some sites have received a dead site's last offers. So at the next
+epoch barrier all sites take the bits of one vector. A dead site's part of the ghost is removed.
 
 **Epoch barriers.** A site that has left an epoch barrier may offer while other sites are still in
 it. Such an offer has a later `phase`, and is deferred until the receiver leaves the barrier.
 
-Writers: the site's calling thread, which alone communicates with other sites, writes all data of
-this file. It also writes the session's vector, under the lock words of the vector's segments,
-concurrently with the workers. `hogshare.kernels.exchange.site_exchange` describes the order.
+Writers: only the site's calling thread communicates with other sites and writes the data of this
+file. Concurrently with the workers, it also writes the session's vector, under the lock words of
+the vector's segments. `hogshare.kernels.exchange.site_exchange` describes the order.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Site:
     """One site's end of the shared vector.
 
     start : the flat vector that all sites begin with
-    share : this site's share of all rows
+    share : this site's share of all rows, from 0 to 1
     single : whether values are sent in four bytes each
     network : emulated links between sites
     """
@@ -180,9 +181,10 @@ class Site:
         self.take_in()
 
     def bury(self, site: int, share: float) -> None:
-        """Continue without a dead site.
+        """Continue without a dead site: remove its lines, its clocks and its part of the ghost.
 
-        share : this site's share of the survivors' rows
+        site : the dead site
+        share : this site's share of the survivors' rows, from 0 to 1
         """
         lines = len(self._lines)
         if site in self._haunted:
@@ -199,11 +201,11 @@ class Site:
     # -- offers
 
     def offer(self, rows: int | None = None, is_whole: bool = False) -> None:
-        """Offer the vector's changes to all other sites.
+        """Add the received offers to the vector, and offer its changes to all other sites.
 
-        rows : number of rows whose steps are in the vector; None: at an epoch barrier, which waits
-            for all sites' offers
-        is_whole : whether this is the beginning of a run
+        rows : number of rows whose steps are in the vector. None if this is the offer of an epoch
+            barrier, at which a site waits for all sites' offers.
+        is_whole : whether this is the offer at the beginning of a run
         """
         self.take_in()
         session, account, channel = self.session, self.account, self.channel
@@ -339,9 +341,12 @@ class Site:
 
     @contextmanager
     def common(self) -> Iterator[None]:
-        """Set the session to the common vector, bit for bit, within a with block in a pause.
+        """Set the session to the common vector, bit for bit, within a with block, while workers
+        pause.
 
-        After the block, the site's own values are restored, such as the roundings of a sum.
+        This writes the session's coefficients, intercepts and sums in place. After the block, the
+        site's own values are restored; they differ by roundings. Intercepts that the block has
+        moved stay moved.
         """
         vector, memory, base = self.session.vector, self.session.memory, self.account.base
         arrays = vector.w, vector.intercept, memory.dual_mean, memory.average

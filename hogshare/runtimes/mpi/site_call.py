@@ -1,9 +1,9 @@
 """A call by ranks without shared memory: all ranks return the report of rank 0.
 
 If a run's workers have an order, ranks run in step: every rank has the whole run, and computes the
-blocks of its own workers (`hogshare.runtimes.mpi.lockstep`). If they have no order, each rank
-solves its part (`hogshare.runtimes.mpi.machines`): rows stay on their rank, all ranks get all
-labels, and the report of rank 0 contains the workers of all ranks.
+blocks of its own workers (`hogshare.runtimes.mpi.lockstep`). If the workers have no order, each
+rank solves its part (`hogshare.runtimes.mpi.machines`). Rows then stay on their rank, all ranks get
+all labels, and the report of rank 0 contains the workers of all ranks.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ def call_across_sites(
 ) -> Any:
     """Make a call in which each rank is a machine; return its report, the same on all ranks.
 
+    All ranks must call this.
+
     survive : whether the call continues without dead ranks
 
-    Raises ValueError if the call needs shared memory, or an order of the workers.
+    Raises ValueError if the call needs shared memory, or needs an order that its workers lack.
     """
     network = None if link is None else Network(link=link)
     # a communicator for this call only: collectives that another call aborted must not match
@@ -88,7 +90,7 @@ def in_step(call: Call, ranks: MachineRanks, making: Making, runtime: Lockstep) 
 def by_parts(call: Call, ranks: MachineRanks, making: Making, runtime: Machines) -> Any:
     """Return the report of a run in which each rank has a part of the rows.
 
-    Raises ValueError if the call needs shared memory.
+    All ranks must call this. Raises ValueError if the call needs shared memory.
     """
     making = making.with_files(call.spread(FILES, making.files))
     mask = making.validation
@@ -157,7 +159,8 @@ def numbered(
 
 
 def padded(found: Sequence[np.ndarray], axis: int = 0) -> list[np.ndarray]:
-    """Return the arrays, padded with zeros at the end of an axis to the longest one's length.
+    """Return copies of arrays with zeros at the end of an axis, so that all have the longest
+    length.
 
     Examples
     --------

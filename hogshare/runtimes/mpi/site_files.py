@@ -1,13 +1,13 @@
-"""Checkpoints of machines without shared memory: each writes its part, the first the manifest.
+"""Checkpoints of machines without shared memory: each writes its part, and the first the manifest.
 
     all: write parts -> all have done so -> first: replace the manifest -> all: remove old parts
 
-Each step begins when all machines have completed the step before. So after a kill at any moment,
-the previous checkpoint or the new checkpoint is complete. If one machine cannot write, all machines
-raise an error.
+Each step begins when all machines have completed the previous step. So if machines are killed at
+any moment, the previous or the new checkpoint is complete. If one machine cannot write, all
+machines raise an error.
 
-A machine reads its own part from its own disk, so machines need not share the folder. If machines
-have other rows than when the checkpoint was written, the first machine reads all parts.
+A machine reads its own part from its own disk, so machines need not share the folder. If any
+machine has other rows now than when the checkpoint was written, the first machine reads all parts.
 
 Caller: each rank's thread that communicates with other ranks. All ranks must call these methods,
 while all workers pause or have ended.
@@ -52,7 +52,8 @@ class SiteFiles(OneFile):
     """The reader and writer of checkpoints on one machine.
 
     pool : the exchange before and after a run
-    gathered : returns all machines' arrays on each machine, also during a run
+    gathered : function that returns all machines' arrays on each machine; it also works during a
+        run
     rows : the indices of this machine's rows among all rows, and the number of all rows
     workers : the numbers of this machine's workers among all workers
     """
@@ -69,12 +70,14 @@ class SiteFiles(OneFile):
         return float(self.gathered(np.array([number]))[0, 0])
 
     def save(self, saved: Saved, path: str | Path) -> None:
-        """Write a checkpoint together with all machines, or leave the previous one unchanged.
+        """Write a checkpoint together with all machines; all machines must call this.
+
+        If a machine cannot write its part, the previous checkpoint stays unchanged.
 
         Raises
         ------
         OSError
-            On all machines, if one could not write.
+            On all machines, if one machine could not write.
         """
         self._require_all(path)
         token = int(self.agreed(float(secrets.randbits(TOKEN_BITS))))
@@ -97,6 +100,8 @@ class SiteFiles(OneFile):
 
     def load(self, path: str | Path) -> Saved:
         """Read the checkpoint that the first machine finds, and this machine's part of it.
+
+        All machines must call this.
 
         Raises
         ------

@@ -3,24 +3,25 @@
     a message: number of epoch barriers so far | words of the local workers (`clocks`) |
     rows of the plane's arrays that other sites read at any moment
 
-Each site sends its message to all other sites when the content has changed. It does so at once if a
-worker has left the run or come back, or if a worker may be waiting for the news; otherwise
-`PACE_SECONDS` after the previous message. Only the latest message counts.
+Each site sends its message to all other sites when the content has changed. If a worker has left
+the run or come back, or if a worker may be waiting for the news, the message is sent at once.
+Otherwise it is sent `PACE_SECONDS` after the previous message. Only the latest message counts.
 
-News of a worker follow its mail: this thread reads the words, then posts all pending mail, and then
-posts the words. The channel preserves this order. So a worker that passes a barrier because of a
-clock finds the mail of the blocks that this clock counts, and a worker that sees a sender leave the
-run has all of the sender's mail.
+News of a worker follow its mail. The site's thread that communicates with other sites reads the
+words, then posts all pending mail, and then posts the words. The channel preserves this order. So
+if a worker passes a barrier because of a clock, it finds the mail of the blocks that this clock
+counts. If a worker sees that a sender has left the run, it has all of the sender's mail.
 
     worker: post, then the clock, or a pause       this thread: words, then mail, then the message
 
-A message from before an epoch barrier may arrive after it. The message says that workers are
-paused, but they work again. Its number of epoch barriers is smaller than the reader's number, so it
-is dropped. A message of a site that has left the barrier earlier has a larger number, and is
-deferred: its clocks count from the common clock after the barrier.
+A message that was sent before an epoch barrier may arrive after the barrier. It says that workers
+are paused, but they work again. Its number of epoch barriers is smaller than the reader's number,
+so the reader drops it. If a site has left the barrier earlier than the reader, the site's message
+has a larger number. The reader defers this message, because its clocks count from the common clock
+after the barrier.
 
-Writers: the site's thread that communicates with other sites writes the rows of their workers in
-the table, and these workers' rows of the plane's arrays. Readers: local workers.
+Writers: the site's thread that communicates with other sites writes the rows of the other sites'
+workers, in the table and in the plane's arrays. Readers: local workers.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ Owned = tuple[np.ndarray, list[np.ndarray]]
 class SiteNews:
     """A site's news for other sites, and the news of other sites.
 
+    channel : the channel of this site, whose handler for news this object sets
+    clocks : the progress table of all workers
     seen : the plane's arrays that other sites read at any moment
     mail : the transport of the plane's messages
     """
@@ -83,9 +86,10 @@ class SiteNews:
         self._early.pop(site, None)
 
     def meet(self, are_over: np.ndarray) -> None:
-        """Note an epoch barrier of all sites, after which some sites continue.
+        """Count an epoch barrier, and mark other sites' workers as paused, or as done if their
+        site ended.
 
-        are_over : array of bool by site; True if the site has ended
+        are_over : bool array by site; True if the site has ended
         """
         self.epoch_barriers += 1
         for site in self.channel.others:

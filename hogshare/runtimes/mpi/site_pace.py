@@ -1,15 +1,15 @@
 """The interval in rows between a site's offers, and whether all sites wait for each other.
 
 An *offer* is a message with a site's changes (`site`). Its cost is the time that the site's
-communicating thread takes from the workers' cores: the thread reads the vector once for an offer
-and writes it once for received offers, and MPI copies and Python moves each message. An offer is
-due after the larger of two intervals: (1) the rows that take twenty times as long as an offer; (2)
-the share of a site's rows for which the sites' vectors stay close, which is an eighth for plain
-descent and a sixteenth for rules that remember rows.
+communicating thread takes from the workers' cores. For each offer, this thread reads the vector
+once, and writes it once for received offers; MPI copies the message, and Python moves it. An offer
+is due after the larger of two intervals: (1) the rows that take twenty times as long as an offer;
+(2) the share of a site's rows for which the sites' vectors stay close: an eighth for plain descent,
+and a sixteenth for rules that remember rows.
 
-Curvature may be larger between sites than between workers. This needs no other rule: the weight of
-a coordinate (`hogshare.kernels.exchange.site_exchange`) falls as its curvature times the rows, so
-coordinates with too much curvature for the interval are averaged.
+Curvature may be larger between sites than between workers. This needs no other interval: the
+weight of a coordinate (`hogshare.kernels.exchange.site_exchange`) falls as its curvature times the
+rows. So coordinates with too much curvature for the interval are averaged.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def rows_between(n_rows: int, sites: int, spread: int, offer_rows: float) -> flo
     """Return the number of rows of a site between two of its offers.
 
     n_rows : number of rows of all sites
+    sites : number of sites
+    spread : largest number of offers of a site in an epoch
     offer_rows : number of rows that take as long as an offer
     """
     return max(n_rows / (spread * sites), EASY_SHARE * offer_rows)
@@ -48,8 +50,8 @@ def rows_between(n_rows: int, sites: int, spread: int, offer_rows: float) -> flo
 class SitePace(NamedTuple):
     """The interval between a site's offers.
 
-    rows : number of rows of all its workers between two offers
-    first : this number at the start of a run
+    rows : number of rows between two offers, over all workers of the site
+    first : the number of rows between two offers at the start of a run
     carries : whether the part of a change that a weight withholds is offered later
     """
 
@@ -58,10 +60,11 @@ class SitePace(NamedTuple):
     carries: bool
 
     def rows_now(self, done: int) -> int:
-        """Return the rows between two offers: as many as done so far, between `first` and `rows`.
+        """Return the present number of rows between two offers: `done`, but from `first` to `rows`.
 
-        `done` is the number of rows done so far: the model moves fast at first, so few rows are
-        between offers then.
+        The model moves fast at the start of a run, so its first offers follow each other closely.
+
+        done : the number of rows that the site has done so far
 
         Examples
         --------
@@ -93,10 +96,10 @@ def site_pace(choices: Choices, size: int) -> SitePace:
 def need_rounds(choices: Choices, size: int) -> bool:
     """Whether sites must wait for each other's offers.
 
-    A rule that remembers rows converges only if it remembers them for recent models that all sites
-    had. Rows with few features are so quick that an epoch may end before an offer is answered. The
-    result depends on the rows, and may differ between sites; one site's result must be used on all
-    sites.
+    A rule that remembers rows converges only if the remembered values belong to recent models that
+    all sites had. Rows with few features are so quick that an epoch may end before an offer is
+    answered. The result depends on the rows, and may differ between sites. So the caller must use
+    one site's result on all sites.
     """
     is_free = not choices.names_barrier and choices.block is None
     if not (choices.rule.remembers and is_free and size <= SHORT):
