@@ -244,8 +244,8 @@ def barrier_of(barrier: Any) -> Barrier:
     Parameters
     ----------
     barrier : Barrier, callable, str, class or None
-        A str is read by `parse`. A class is called without arguments, so `ASP` is `ASP()`. None is
-    `ASP()`.
+        A str is read by `parse`. A class is called without arguments, so `ASP` is `ASP()`. None
+    stands for `ASP()`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The arrays of a run by name: their sizes, and their values when the run begins.
 
-`private_memory` allocates private memory, and a runtime that needs shared memory allocates it from
-the same list.
+`private_memory` allocates private memory for these arrays. A runtime that needs shared memory
+allocates it from the same list.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def split_shapes(
 ) -> Shapes:
     """List the shapes of the rule's state, and of each worker's part of a split mini-batch.
 
-    With split mini-batches, the workers share one state. A part is the gradient of a worker's rows,
-    or the numbers that a worker shows to its team.
+    With split mini-batches, the workers share one state. A worker's part is the gradient of its
+    rows, or the values that it shares with its team (`hogshare.engine.gradient_steps`).
     """
     problem, split, rows = c.problem, plan["split"], plan["step_rows"]
     kind, n_teammates = problem.dtype.name, split if rows else 0
@@ -175,7 +175,8 @@ def split_shapes(
 def open_epochs(plan: dict[str, Any], columns: int) -> int:
     """Return how many epochs may be open at once.
 
-    Two, or, if workers go on without waiting for each other, as many as fit `OPEN_NUMBERS`.
+    The number is two if workers wait for each other at an epoch's end. Otherwise, it is as large as
+    `OPEN_NUMBERS` allows, and at least two.
     """
     if not plan["free"]:
         return 2
@@ -232,10 +233,11 @@ def scratch_size(settings: SessionSettings) -> int:
 
 
 def message_capacity(problem: Problem, settings: SessionSettings) -> tuple[int, int]:
-    """Return the most values of a message to a master: with places, and without places.
+    """Return the largest numbers of values in a message to a master: with and without places.
 
-    Coordinates of a block's rows, and a step of a gradient, are sent with their places. The values
-    of a whole copy are sent without places, except with l1: places then mark the clipped values.
+    Coordinates of a block's rows, and the step of a gradient, are sent with their places. The
+    values of a whole copy are sent without places. An exception is l1, with which places mark the
+    clipped values.
     """
     m, columns = problem.n_features * problem.n_columns, problem.n_columns
     if settings.plan["copied"]:
@@ -257,7 +259,7 @@ def fill(
     start: Model | None,
     remote_rows: np.ndarray | None,
 ) -> None:
-    """Write a run's first values into fresh (zeroed) arrays, before any worker starts.
+    """Write a run's first values into the session's fresh (zeroed) arrays, before workers start.
 
     remote_rows : see `Choices`
     """
@@ -333,10 +335,10 @@ def _fill_rows(
 
 
 def assigned(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
-    """Select the arrays of a handed start that the run uses in place (not copies).
+    """Select those arrays of a handed start that the run uses in place, without copies.
 
-    iterate : weight of an iterate in the lag (see `hogshare.kernels.rules.sgd_steps`); if it is
-        below 1, the lag is the start's average itself
+    iterate : weight of an iterate in the lag (see `hogshare.kernels.rules.sgd_steps`); if the
+        weight is below 1, the lag is the array of the start's average
     """
     if not isinstance(start, Handed):
         return {}
@@ -376,12 +378,12 @@ class RunMemory:
     """One piece of memory for a run's arrays; another run of the same shapes may reuse it.
 
     NumPy's allocator puts small arrays next to each other. A word that one worker writes at every
-    exchange would then share its cache line with a word that another worker reads at every row. All
-    arrays share one piece of memory because allocating fifty pieces takes a fifth of a millisecond,
-    which is much for a small fit.
+    exchange would then share its cache line with a word that another worker reads at every row.
+    Therefore the arrays are spaced within one piece of memory. Allocating fifty pieces would take a
+    fifth of a millisecond, which is long for a small fit.
 
     Handed arrays already have their own memory. An array that becomes part of the model is
-    allocated separately: it stays when the other memory is freed or reused.
+    allocated separately, and remains when the other memory is freed or reused.
     """
 
     def __init__(self, specification: Shapes, assigned: Mapping[str, np.ndarray]) -> None:

@@ -1,21 +1,21 @@
-"""The state of a run between two epochs, and when it is written to a checkpoint.
+"""Collect the state of a run between two epochs, restore it, and write its checkpoints.
 
-`collect` and `restore` are called while no worker computes: all workers have paused or left, or the
-only worker is the calling thread itself, which has just ended an epoch. So no block is under way,
-and the session's arrays contain every number of the state.
+`collect` and `restore` are called while no worker computes. Either all workers have paused or left,
+or the only worker is the calling thread, which has just ended an epoch. No block is then under way,
+and the session's arrays contain the whole state.
 
 A run of one worker stores the worker's whole state, with its scale, its sums and its cumulative
-penalty, so a resumed run continues bit for bit. A run of several workers stores the common state:
-their vector and the sum of their iterates. Any number of workers can continue from the common
-state, and also from the state of one worker, which is converted to the common form first. The
-common form omits how much of the l1 penalty each worker still owed to features that its latest rows
-had not touched.
+penalty. A resumed run of one worker therefore continues bit for bit. A run of several workers
+stores the common state: their vector and the sum of their iterates. Any number of workers can
+continue from the common state. Several workers can also continue from the state of one worker,
+which is first converted to the common form. The common form omits the pending l1 penalty: the part
+that each worker had not yet applied to features that are absent from its latest rows.
 
-A `CheckpointWriter` belongs to the caller's thread, except the function that `meanwhile` returns:
-another thread calls that function, and the caller waits for its end before the next call. If the
-only worker runs in the calling thread, its state is saved at the end of an epoch without a pause,
-and the run is bit for bit the run without checkpoints. Workers in other threads and processes pause
-at that epoch. Their state is copied, they go on, and the copy is written meanwhile.
+The caller's thread calls the methods of a `CheckpointWriter`. Another thread calls the function
+that `meanwhile` returns, and the caller waits for its end before the next call. If the only worker
+runs in the calling thread, its state is saved at the end of an epoch without a pause. The run's
+bits then equal the bits of the run without checkpoints. Workers in other threads and processes pause
+at that epoch. Their state is copied, and they go on while the copy is written.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
 
 
 def restore(session: Session, saved: Saved) -> None:
-    """Copy a state into a session that has been filled for a run from zero.
+    """Copy a saved state into a session that has been filled for a run from zero.
 
     Raises ValueError if the file's arrays do not fit the session.
     """
@@ -312,10 +312,10 @@ def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str)
 
 
 def _is_a_call(saved: Saved, columns: np.ndarray) -> bool:
-    """Whether the columns request a check as `kernels.schedule.epoch_criteria.call` does.
+    """Whether the columns have a request for a check by `kernels.schedule.epoch_criteria.call`.
 
-    Only a run with checks requests one, and only at one of the next epochs. Workers that paused for
-    a check that never comes would pause forever.
+    Only a run with checks requests a check, and only at one of the next epochs. If a resumed run
+    never makes the requested check, its workers would pause forever.
     """
     words = columns[[layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]]
     if not saved.criteria:
@@ -337,12 +337,12 @@ class CheckpointFailed(RuntimeWarning):
 
 
 class CheckpointWriter(AtPause):
-    """Writer of one run's checkpoints; it also makes the convergence checks in the same pauses.
+    """Write one run's checkpoints, and make its convergence checks in the same pauses.
 
     facts : the facts that identify the run, see `hogshare.engine.checkpoints.facts_of`
-    checks : the convergence checks, which the writer calls at their own epochs
-    next_check : epoch of the first check; ignored without checks
-    inside : whether the only worker is the calling thread
+    checks : the convergence checks, which the writer makes at their own epochs
+    next_check : epoch of the first check; ignored without `checks`
+    inside : whether the calling thread is the only worker
     files : the object that reads and writes the files
     """
 

@@ -1,7 +1,7 @@
 """Checkpoints: files with the state of a run, and the facts that identify the run.
 
-The file is an archive (`hogshare.io.archives`): a process that is killed while it writes leaves the
-old checkpoint or the new one. Nothing in it is unpickled.
+The file is an archive (`hogshare.io.archives`). If a process is killed while it writes the archive,
+the file is the old checkpoint or the new one. Reading an archive unpickles nothing.
 
     header               JSON: format, version, finished epochs, the run's facts, the first step's
                          time, the checks so far, names of fields and of the rule's arrays
@@ -16,14 +16,14 @@ A run on several sites writes a manifest and a part for each site:
 
 A part contains (1) the memory of the site's rows, with the numbers of these rows among all rows,
 (2) the orders of the site's rows, and (3) the rule's arrays for the site's workers. The manifest
-contains all rows of a plane's arrays (`Plane.checkpointed_owners`). Each checkpoint has a token in
-the names of its parts. The parts reach the disk first, then the manifest replaces the previous
-manifest, and then the previous parts are removed. A run that is killed in between leaves a manifest
-and the parts of the same checkpoint.
+contains all rows of a plane's arrays (`Plane.checkpointed_owners`). The parts of a checkpoint have
+the same token in their names. First, the parts are written to the disk. Then the manifest replaces
+the previous manifest. Last, the previous parts are removed. Whenever the run is killed, the files
+contain a manifest and the parts of the same checkpoint.
 
 If a run is resumed with the same number of sites and the same rows, each site continues from its
-part. With another number of sites, or on one machine, the parts are joined by the numbers of their
-rows.
+own part. If it is resumed with another number of sites, or on one machine, the parts are joined
+according to the numbers of their rows.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def joined(
     ValueError
         If the parts do not fit together.
     OSError
-        If one of them cannot be read.
+        If a part cannot be read.
     """
     found = [read_part(path, parts, site) for site in range(int(parts["sites"]))]
     whole = dict(arrays)
@@ -209,7 +209,7 @@ FIELDS = {CHECKS: "checks"}  # fields of `Saved` whose stored name differs
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often `solve` saves a run, to be resumed later.
+    """Specify where and how often `solve` saves a run, which can be resumed later.
 
     Parameters
     ----------
@@ -218,8 +218,9 @@ class Checkpoint:
     epochs : int, default=1
         Number of epochs from one checkpoint to the next. The run's last epoch is always saved.
     seconds : float, default=0
-        Approximate minimum time from one checkpoint to the next. Several workers pause while the
-        run's state is copied; the pace of the epochs so far decides at which epoch they pause.
+        Approximate minimum time from one checkpoint to the next. If there are several workers, they
+        pause while the run's state is copied. The mean time of the epochs so far decides at which
+        epoch they pause.
 
     Notes
     -----
@@ -261,8 +262,8 @@ class Checkpoint:
         Returns
         -------
         Model, or Params
-            The model with the rule's memory of rows. For a problem defined by a gradient, the
-            vector of parameters.
+            The model, with the rule's memory of rows. For a problem defined by a gradient, `Params`
+            with the vector of parameters.
 
         Raises
         ------
@@ -313,11 +314,11 @@ class Saved:
     ready : number of epochs whose row order is prepared
     checks : the convergence checks: ``seen`` has the results so far, ``next`` the epoch of the next
         check
-    fields : names of the rows of the state's tables, in the order of the rows
+    fields : names of the rows in the state's tables, in the order of the rows
     arrays : the arrays of the state and of the model
     path : the file that the checkpoint was read from
-    parts : in the manifest of a run on several sites: the number of ``sites``, and the ``token`` in
-        the names of their parts. If it is empty, the file is complete
+    parts : in the manifest of a run on several sites, the number of ``sites`` and the ``token`` in
+        the names of their parts; if `parts` is empty, the file is complete
     """
 
     epochs: int
@@ -377,7 +378,7 @@ class Saved:
         archives.write(path, header, self.arrays)
 
     def whole(self) -> Saved:
-        """Return the checkpoint joined with the parts of all sites; `self` if it has no parts.
+        """Return the checkpoint joined with the parts of all sites, or `self` if it has no parts.
 
         Raises ValueError if parts do not fit together, OSError if a part cannot be read.
         """
@@ -389,8 +390,8 @@ class Saved:
     def require(self, facts: dict[str, Any]) -> None:
         """Refuse to resume a run whose facts differ from this checkpoint's facts.
 
-        Raises ValueError if facts differ, or cannot be compared. The message names them, and says
-        what to do.
+        Raises ValueError if facts differ, or cannot be compared. The message names these facts, and
+        says what to do.
         """
         at_its_model = f"begin a new run at its model with start=Checkpoint({self.path!r}).model()"
         anew = own("begin a new run", at_its_model)
@@ -445,7 +446,7 @@ def load(path: str | Path) -> Saved:
     """Read a checkpoint file.
 
     Raises ValueError if the file is not a checkpoint, is cut off, or was written by a later
-    version; OSError if it cannot be opened.
+    version. Raises OSError if the file cannot be opened.
     """
     header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION, PARTED], _wanted)
     try:
@@ -476,7 +477,7 @@ class OneFile:
     """Reader and writer of checkpoints for a run in one process: each is one file."""
 
     def load(self, path: str | Path) -> Saved:
-        """Read a checkpoint; a checkpoint of several sites is joined with its parts.
+        """Read a checkpoint, and join it with its parts if it is of several sites.
 
         Raises
         ------
@@ -532,10 +533,10 @@ def facts_of(
 ) -> dict[str, Any]:
     """Collect the facts that decide which steps a run takes, as plain data.
 
-    Runs with the same facts take the same steps. The numbers of epochs and workers, the runtime and
-    the plane are not among the facts: they may change when a run is resumed.
+    Runs with the same facts take the same steps. The number of epochs, the number of workers, the
+    runtime and the plane are not among the facts, because a resumed run may have others.
 
-    seed : seed of the row order itself
+    seed : the settled seed of the row order
     """
     mask, rows, held_out = stop.validation, problem.n_rows, None
     if has_rows(problem):

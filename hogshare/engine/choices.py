@@ -28,20 +28,21 @@ class Choices:
     problem, rule, plane, barrier, step, stop, shuffle, trace, block, record : see `solve`. Names
         are replaced by objects, and `trace` is 0 without a trace
     world : the workers and their sites
-    seed : seed of the row order itself
+    seed : the settled seed of the row order
     first_t : step counter of the run's first row
     report_epochs : whether every epoch is reported to a callback
     track : whether losses are counted, see `kernels.rules.sgd_steps.RuleNumbers`
     sleeps, parts : see `EpochPlan`
-    orderly : whether BSP may order the workers; this needs all workers to be present
-    has_teams : whether workers may wait within a block for each other, see `Runtime`
-    empty : whether the rule's memory of rows is empty when the run begins; for a resumed run, when
-        the interrupted run began
+    orderly : whether BSP may order the workers, for which all workers must be present
+    has_teams : whether workers may wait for each other within a block, see `Runtime`
+    empty : whether the rule's memory of rows is empty when the run begins; for a resumed run,
+        whether it was empty when the interrupted run began
     iterate : see `kernels.rules.sgd_steps.RuleNumbers`
     n_far : number of rows that other sites train on
-    far : ndarray of bool of shape (n_rows,) or None; marks the rows of other sites among the
-        problem's rows. None: the problem has only this site's rows
-    least_share : the least number of rows of any worker at any site; None: counted at this site
+    far : ndarray of bool of shape (n_rows,) that marks the rows of other sites among the problem's
+        rows, or None if the problem has only this site's rows
+    least_share : the least number of rows of any worker at any site, or None if only this site's
+        workers count
     home_rows : number of rows of a home's block, if sites have agreed on a number
     waits_at_ends : whether a decision at an epoch's end changes the next epoch
     names_barrier : whether the caller has chosen the barrier
@@ -105,8 +106,8 @@ class Choices:
     def mode(self) -> int:
         """Code of the plane in the run's plan.
 
-        With split mini-batches, private copies are not needed: no worker reads while another
-        worker writes.
+        With split mini-batches, workers need no private copies, because no worker reads the vector
+        while another worker writes it.
         """
         if self.split and self.plane.has_copies:
             return epoch_schedule.LOCK_FREE
@@ -198,13 +199,13 @@ def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool
 
     With `BSP`, the workers of a round read the same vector. If a step has a memory (momentum, the
     moments of Adam) or is the mean over its rows, n steps from the same vector differ from n
-    successive steps: the optimiser would be another one. The round is therefore one mini-batch:
-    each worker computes the gradient of its part, and one worker takes a step by the sum of the
+    successive steps: the run would use another optimiser. Therefore the round is one mini-batch.
+    Each worker computes the gradient of its part, and one worker takes a step by the sum of the
     gradients (`hogshare.kernels.schedule.ordered_rounds`). This is synchronous data parallelism:
     the steps equal the steps of one worker, up to the order of a sum.
 
     A mini-batch is not split if the caller asks for several steps between two exchanges, in a
-    block, or for an update.
+    block, or in an update.
     """
     if problem.has_rows or plane.has_homes or takes_passes(problem, rule):
         return False

@@ -1,16 +1,16 @@
 """The check that a run is at the optimum when its losses no longer fall: `Stop.confirm`.
 
 Losses stop falling at the optimum, but also if steps are too short. One value of a million, or a
-column of years next to columns of size 1, makes steps too short. So a check computes from the model
-itself how much scaled steps would gain (`hogshare.problems.linear.gains`).
+column of years next to columns of size 1, makes steps too short. Therefore a check computes from
+the model itself how much scaled steps would gain (`hogshare.problems.linear.gains`).
 
-A run may gain less than the tolerance in one epoch, and more in several epochs. So the run goes on
-if the scaled step gains more than `SOON` times the tolerance, the gain of `SOON` such epochs.
+A run may gain less than the tolerance in one epoch, but more than the tolerance in several epochs.
+Therefore the run goes on if the scaled step gains more than `SOON` times the tolerance.
 
-A check takes two passes over the rows. It is omitted if steps cannot be too short: whatever the
-rows, the l2 part of the penalty alone reduces the distance to the optimum by a factor of e in
+A check takes two passes over the rows. It is omitted if steps cannot be too short. For any rows,
+the l2 part of the penalty alone reduces the distance to the optimum by a factor of e in
 `epochs_of_penalty` epochs. If this number is at most `SOON`, a run that gains less than the
-tolerance in an epoch is within `SOON` tolerances of the optimum.
+tolerance in an epoch is within `SOON` times the tolerance of the optimum.
 
 Source for the rates: Shalev-Shwartz and Zhang (2013, JMLR 14), theorem 5; Defazio et al. (2014).
 """
@@ -132,7 +132,8 @@ def go_on(session: Session) -> None:
 def can_go_on(session: Session) -> bool:
     """Whether a stopped run may continue.
 
-    It may not if it is ordered, if its plan has `parts` or `sleeps`, or if no epochs remain.
+    A run may not continue if it is ordered, if its plan has `parts` or `sleeps`, or if no epochs
+    remain.
     """
     plan = session.plan
     left = session.word(layout.EPOCHS) < plan.max_epochs

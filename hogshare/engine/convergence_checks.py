@@ -1,13 +1,14 @@
 """Convergence checks: evaluate the model in pauses, settle its intercepts, schedule the next check.
 
-A check is one or two passes over the rows and costs as much as half an epoch, so checks are few.
-With a rule that remembers rows, the change of this memory in an epoch decays like the gradient, and
-it is known without a pass. The run pauses for the next check once the change has fallen by the
-factor by which the criterion still has to fall (`kernels.schedule.epoch_criteria.call`). The change
-and the criterion are not in exact proportion, so the next check also has a latest epoch: a few
-times the epochs so far, or the number that the rate of the checks so far predicts. Plain descent
-has no memory of rows, and therefore only the latest epoch. All this depends on the models, not on
-the clock: one worker with a seed stops at the same epoch in every call.
+A check takes one or two passes over the rows and as much time as half an epoch, so checks are few.
+If the rule remembers rows, the change of this memory in an epoch decays like the gradient, and is
+known without a pass. The run pauses for the next check once this change has fallen by the factor by
+which the criterion still has to fall (`kernels.schedule.epoch_criteria.call`). Because the change
+and the criterion are not in exact proportion, the next check also has a latest epoch. The latest
+epoch is a few times the epochs so far, or the epoch that the rate of the checks so far predicts.
+Plain descent has no memory of rows, so its next check comes at the latest epoch. The epochs of
+checks depend on the models, not on time: one worker with a seed stops at the same epoch in every
+call.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class AtPause:
     """An action of the caller in a run's pauses."""
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Act on the session, while no worker writes it.
+        """Act on the session while no worker writes to it.
 
         Returns the epoch of the next pause, or None to stop the run.
         """
@@ -76,12 +77,12 @@ class AtPause:
 
 
 class EachEpoch(AtPause):
-    """Pause workers at every epoch's end: a callback for the epoch then reads its model.
+    """Pause workers at every epoch's end, so that a callback reads the model of its epoch.
 
     Without pauses, fast workers could end several epochs before the caller's thread reports the
     first one. All these epochs would be reported with the model of the last one.
 
-    checks : another action in pauses, at its own epochs
+    checks : another action, which is called in the pauses at its own epochs
     """
 
     def __init__(self, checks: AtPause | None, session: Session) -> None:
@@ -121,7 +122,7 @@ class Checks(AtPause):
     """The checks of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` during one run.
 
     stop : a stop with at least one of these criteria
-    settles : whether a check sets the intercepts to the best ones for the coefficients
+    settles : whether a check sets the intercepts to the best intercepts for the coefficients
     """
 
     def __init__(self, problem: Any, stop: Stop, settles: bool) -> None:
@@ -243,8 +244,8 @@ class Checks(AtPause):
 
         Near the optimum, the changes, the gradient and the model's distance from the optimum are in
         proportion to each other; the gap is in proportion to their squares. If SAGA's average
-        already gives the gradient, any sum is accepted (infinity): few directions may then be left,
-        and their changes are small. 0 means that the sum is unknown.
+        already gives the gradient, the result is infinity, which accepts any sum: the model may
+        then move in only a few directions, with small changes. 0 means that the sum is unknown.
         """
         last = self.seen[-1][kind]
         if not last > 0.0:
@@ -268,8 +269,9 @@ class Checks(AtPause):
     def _foreseen(self, kind: str) -> float:
         """Predict the number of epochs still needed at the recent rate; infinity without progress.
 
-        The recent rate is the rate since the last check within the first two thirds of the epochs:
-        runs begin faster than they go on, and two successive checks differ mostly by noise.
+        The recent rate is the rate since the last check in the first two thirds of the epochs. The
+        rate since the run's first check would be too high, because runs become slower. The rate
+        since the previous check would be mostly noise.
         """
         last = self.seen[-1]
         early = [check for check in self.seen if 3 * check["epoch"] <= 2 * last["epoch"]]

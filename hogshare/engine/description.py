@@ -1,7 +1,7 @@
-"""The numbers of a run, computed from its problem and choices.
+"""The fields of a run's plan and rule for kernels, computed from its problem and choices.
 
-On a linear problem kernels take a step for each row, and a block has enough rows to be worth a
-claim (`hogshare.engine.linear_description`). If a block's steps are taken outside of kernels, by a
+On a linear problem, kernels take a step for each row, and a block has enough rows to be worth a
+claim (`hogshare.engine.linear_description`). If steps are taken outside of kernels, from a
 gradient, a block is one step or a few steps.
 """
 
@@ -177,12 +177,13 @@ def block_numbers(c: Choices) -> sgd_steps.RuleNumbers:
 def block_pace(c: Choices) -> BlockPace:
     """Settle the number of rows of a block, and of an exchange's interval.
 
-    (1) If the problem takes its steps in a pass, a block has enough rows to take longer than the
-    call. (2) If the problem defines its own steps, or has a gradient, a block is one step. By
-    default an exchange follows every block, because a gradient is slow compared with an exchange.
-    (3) If exchanges come only at the ends of blocks, a block of mini-batches has as many rows as
-    the plane asks for. The same holds for every block of a worker with a home. This does not
-    lengthen a step. (4) A message to a master is one step.
+    (1) If the problem itself takes its steps in a pass over the block's rows, a block has enough
+    rows to take longer than the call. (2) If the problem defines its own steps, or has a gradient,
+    a block is one step. By default, an exchange follows every block, because a gradient is slow
+    compared with an exchange. (3) If exchanges come only at the ends of blocks, a block of
+    mini-batches has as many rows as the plane asks for. Every block of a worker with a home also
+    has this number of rows. A step has the same number of rows as before. (4) A message to a master
+    is one step.
     """
     if c.plane.has_cells:  # a block has the rows of the largest cell
         return BlockPace(int(np.diff(c.problem.cells.ends, prepend=0).max()), 0, 0)

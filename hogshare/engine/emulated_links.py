@@ -1,14 +1,14 @@
 """Links emulated between workers that share one memory: a message's head has its due time.
 
-A token bucket and a delay line in user space (between machines, see `hogshare.links.Line`): a
-message departs after the link has let the earlier messages go, and the edge's reader
-(`hogshare.shm.mailbox.Edge`) does not see it before its latency is over.
+Each link is a token bucket and a delay line in user space. (For links between machines see
+`hogshare.links.Line`.) A message departs after the link's earlier messages have departed. The
+edge's reader (`hogshare.shm.mailbox.Edge`) sees the message only after the link's latency.
 
-Writers: an edge's writer has taken its centre's lock; it writes `M_FREE` and the head's `H_DUE`
-before it sends. The caller writes `M_BEGAN` while no worker works. Readers: the writer reads
+Writers: an edge's writer, which has taken its centre's lock, writes `M_FREE` and the head's `H_DUE`
+before it sends. The caller writes `M_BEGAN` while no worker works. Readers: the edge's writer reads
 `M_FREE`, and the edge's reader reads `H_DUE` of sent messages. Writers and readers use the same
-clock, the machine's `time.perf_counter_ns`. The mailbox's owner frees. If a writer dies between its
-writes and the send, the link stays busy for the time of a message that was never sent.
+clock, the machine's `time.perf_counter_ns`. Freeing: the mailbox's owner. If a writer dies between
+these writes and the send, the link stays busy for the time of a message that was never sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Delayed(AtOnce):
     """A transport within one memory, with the delays of emulated links.
 
     links : the link of each edge
-    value_bytes : number of bytes that are counted for a value
+    value_bytes : number of bytes of a value, which decides how long a message takes
     """
 
     def __init__(self, links: Sequence[Link], value_bytes: int) -> None:

@@ -1,12 +1,12 @@
 """Decisions at the ends of epochs, while the workers are paused: whether to go on, and how.
 
-A function that is passed as `on_epoch` to `hogshare.solve` is notified of epochs, and decides only
-whether to go on; on some planes, workers are already in the next epoch. A decision about the next
-epoch's order or step size needs paused workers. With such decisions, one worker and several workers
-run the same loop over epochs.
+An ordinary function that is passed as `on_epoch` to `hogshare.solve` decides only whether the run
+goes on. On some planes, workers are already in the next epoch when it is called. A decision about
+the next epoch's order or step size needs paused workers. With such decisions, a run of one worker
+and a run of several workers use the same loop over epochs.
 
-Writers: the caller's thread writes the orders and the step size, while no worker works. Readers:
-the workers, when they go on. The session's owner frees.
+Writers: the caller's thread writes the orders and the step size while no worker works. Readers: the
+workers, when they go on. Freeing: the session's owner.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class EpochEnd:
 
     @property
     def sums(self) -> np.ndarray:
-        """Sums of the last epoch's losses as the stop criterion uses them.
+        """Sum of the last epoch's losses for each column (a copy), as the stop criterion uses it.
 
-        Each row's loss is computed before the row's step. float64 of shape (n_columns,).
+        Each row's loss is computed before the row's step. The sums are float64 of shape
+        (n_columns,).
         """
         n = self._session.schedule.columns.shape[1]
         return self._of_last()[n : 2 * n].copy()
@@ -86,7 +87,7 @@ class EpochEnd:
 
 
 class EpochEnds(AtPause):
-    """Call a function at the end of every epoch; pass it to `hogshare.solve` as `on_epoch`.
+    """Call a function at the end of every epoch; pass an instance to `solve` as `on_epoch`.
 
     decide : ``decide(end) -> bool`` gets an `EpochEnd` and returns whether to stop. It is also
         called before the first epoch, and after the last one.

@@ -1,7 +1,7 @@
-"""The interleaving of an asynchronous run, from which the run can be replayed on one core.
+"""Record the interleaving of an asynchronous run, and replay the run on one core.
 
-It records the worker, the block and the version read of every change, in the order in which the
-changes reached the model.
+For each change of the model, a record has the worker, the block, and the version of the model that
+the worker had read. Changes are in the order in which they reached the model.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ class Recording:
     Attributes
     ----------
     events : ndarray of shape (n_events, 3), int64
-        Columns: worker; ticket, which is the epoch times the blocks of an epoch, plus the block;
-        version read. Rows are in the order of the changes. Worker -1 means that the master applied
-        the remainder of a sum.
+        The columns are the worker, the ticket, and the version that the worker had read. The ticket
+        is the epoch times the number of blocks in an epoch, plus the block. Rows are in the order
+        of the changes. Worker -1 means that the master applied the remainder of a sum.
     proposals : ndarray of shape (n_events,), int64
-        Number of messages from about the same point as this message. The master weighed the message
-        by this number.
+        For each message, the number of messages that begin at about the same model. The master
+        computed the message's weight from this number.
     exact : bool
-        Whether a replay gives the same bits. A replay on one vector without locks does not: workers
-        write the vector row by row, but the record has only the order in which blocks ended.
+        Whether a replay gives the same bits. A replay of a run on one vector without locks does not
+        give the same bits. The workers wrote the vector row by row, but the record has only the
+        order in which blocks ended.
     """
 
     events: np.ndarray
@@ -117,9 +118,9 @@ class _Replay:
     def _prepare(self, ticket: int) -> None:
         """Prepare the row order of a ticket's epoch, and of the epochs before it.
 
-        Two orders are stored, so preparing an epoch overwrites the order of two epochs before. In
-        the run that epoch was over by then, so all its messages were computed, if not yet taken.
-        They are computed first in the replay, too.
+        Two orders are stored, so the order of an epoch overwrites the order of two epochs before.
+        When this happened in the run, all messages of the overwritten epoch had been computed,
+        although some may not have been taken. Therefore the replay computes these messages first.
         """
         epoch = ticket // self.session.plan.n_blocks
         while self.prepared < epoch:
@@ -149,10 +150,11 @@ class _Replay:
         self.computed[i] = True
 
     def by_versions(self) -> None:
-        """Repeat the master's takes in order; compute each message at the version it was read at.
+        """Repeat the master's takes in order; compute each message at the version that it had read.
 
-        A message that is taken later may have been computed at the current version. It is computed
-        just before the model changes, not earlier, because a worker has few slots.
+        A message that the master takes later may have been computed at the current version. The
+        replay computes such a message just before the model changes. It does not compute the
+        message earlier, because a worker has few slots.
         """
         session, events = self.session, self.events
         readers: dict[int, list[int]] = {}

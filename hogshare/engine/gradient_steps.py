@@ -1,4 +1,4 @@
-"""Steps taken outside of kernels: a block's gradient is the user's, in Python or any language.
+"""Steps outside of kernels: the user's function, in any language, computes a block's gradient.
 
 A quantum (`hogshare.kernels.schedule.outside_steps`) claims a block, and a `BlockWorker` takes the
 block's step in the place that the plane prescribes:
@@ -8,22 +8,24 @@ block's step in the place that the plane prescribes:
 - a master: in the worker's next slot, as a message that the quantum posts.
 
 Alternatively, the problem itself takes a step for each row of the block
-(`GradientProblem.advance`), in the copy or in the one vector. If it does, or if a block is several
-mini-batches, the message to a master is the change of the worker's copy of the snapshot.
+(`GradientProblem.advance`), in the copy or in the one vector. In this case, and if a block is
+several mini-batches, the message to a master is the change of the worker's copy of the snapshot.
 
-If a mini-batch is split, a block is a part of it, and the part's gradient goes into the worker's
-row of `parts`. The worker with the round's first section takes one step by the sum of the parts.
+If a mini-batch is split, a block is a part of the mini-batch, and the worker writes the part's
+gradient to its row of `parts`. The worker with the round's first section takes one step by the sum
+of the parts.
 
 Some problems take the steps of many mini-batches in one call (`EpochPlan.step_rows`). A block then
-has that many mini-batches. Workers that split it are a team: each computes with a slice of the
-vector and writes this slice at the block's end (`hogshare.kernels.networks.network_training`). If a
-worker of the team dies, the worker with the block's first part takes all steps of the block alone.
+has `step_rows` mini-batches. The workers that split such a block are a team: each computes with a
+slice of the vector and writes this slice at the block's end
+(`hogshare.kernels.networks.network_training`). If a worker of the team dies, the worker with the
+block's first part takes all steps of the block alone.
 
-Writers: worker `me` writes its own copy, its own slots and its own row of `parts`; the worker that
-takes a step writes the one vector; for T_PART see `hogshare.kernels.schedule.ordered_rounds`.
-Readers: see `hogshare.kernels.schedule.epoch_schedule`; the worker that takes the round's step
-reads all rows of `parts`, after each worker's releasing store of T_READY. Freeing: the session's
-owner frees. `out` is the worker's own.
+Writers: worker `me` writes its own copy, its own slots, its own row of `parts`, and its own `out`.
+The worker that takes a step writes the one vector. For T_PART see
+`hogshare.kernels.schedule.ordered_rounds`. Readers: the worker that takes the round's step reads
+all rows of `parts`, after each worker's releasing store of T_READY. For other readers see
+`hogshare.kernels.schedule.epoch_schedule`. Freeing: the session's owner.
 """
 
 from __future__ import annotations
@@ -70,8 +72,8 @@ def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
 class GradientSteps:
     """The problem and rule of a run's steps, in the form in which every worker receives them.
 
-    around : functions that wrap the gradient of each worker that begins after they are set
-    travels : whether some workers are processes; the runtime sets it before any worker begins
+    around : functions that wrap the gradient of each worker; set them before the worker begins
+    travels : whether some workers are processes; the runtime sets this before any worker begins
     """
 
     problem: GradientProblem
@@ -217,10 +219,11 @@ class BlockWorker(Worker):
             self._by_batches(self.call, rows, t)
 
     def _block(self) -> tuple[int, np.ndarray, int, int, float]:
-        """Describe the block in hand.
+        """Describe the block that the worker has claimed.
 
-        Returns its ticket, its epoch's order, its first and its last place (exclusive) in the
-        order, and the number of the run's rows before it.
+        Returns the block's ticket (the number of its claim), the order of its epoch (a view), its
+        first and last place (exclusive) in this order, and the number of rows that the run visits
+        before it.
         """
         plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
@@ -237,9 +240,9 @@ class BlockWorker(Worker):
     def _pace(self, ticket: int) -> None:
         """Adapt the rule to a worker that takes only some of the run's steps.
 
-        The period is the number of tickets from one of its own steps to the next, smoothed. If the
-        other workers do nothing, the rule does not change. Nor does it change in a home, whose
-        vector has no steps of other workers.
+        The period is the smoothed number of tickets from one of the worker's own steps to the next.
+        If the other workers take no steps, the rule does not change. A worker with a home does not
+        change its rule, because no other worker takes steps on the home's vector.
         """
         passed, self.ticket = ticket - self.ticket, ticket
         if self.home is not None or ticket == passed - 1 or passed < 1:
@@ -254,8 +257,9 @@ class BlockWorker(Worker):
         plan, table = self.session.plan, self.session.schedule.table
         block, part = divmod(ticket, max(1, plan.split))
         size = plan.step_rows
-        # Other workers of the team read counts of steps (such as Adam's) meanwhile, so the counts
-        # change only at the end; a worker that repeats a block counts from the block's beginning.
+        # While this worker computes, the other workers of the team read counts of steps (such as
+        # Adam's), so the counts change only at the end. A worker that repeats a block counts from
+        # the block's start.
         if self.counted[0] != block:
             self.counted = block, [_counts(state) for state in self.states]
         copies = [
@@ -324,8 +328,8 @@ class BlockWorker(Worker):
         n_rows = int(table[parts, layout.T_PART].sum())
         table[:, layout.T_PART] = 0
         ticket, order, _, _, rows_so_far = self._block()
-        # after a death, a round may lack a part: the step uses the mean over the present rows, and
-        # is shortened by the missing share
+        # after a death, a round may lack a part: the step is the mean over the present rows,
+        # times their share of the mini-batch
         share = n_rows / len(self._batch(ticket, order))
         self.rule = self.rule_alone.among(share)
         t = self.session.rule.first_t + rows_so_far
@@ -369,11 +373,11 @@ class BlockWorker(Worker):
             self._write_message(changed, self._weighed(changed, away, len(rows)))
 
     def _weighed(self, places: np.ndarray | None, step: np.ndarray, n_rows: int) -> np.ndarray:
-        """Weigh a step by `n_rows` rows, because other messages begin near the same vector.
+        """Weigh a step of `n_rows` rows, because other messages begin near the same vector.
 
-        If many rows of a pass touch a coordinate, the coordinate is at its optimum at the end of
-        each pass. The sum of several passes would move it several times as far; see
-        `hogshare.kernels.exchange.master_updates`.
+        If many rows of a pass touch a coordinate, each pass moves the coordinate to its optimum.
+        The sum of several such passes would move it several times as far
+        (`hogshare.kernels.exchange.master_updates`).
         """
         if self.fold == epoch_schedule.SUM:
             return step
@@ -507,9 +511,10 @@ class BlockWorker(Worker):
     ) -> None:
         """Add a step's iterate to the sum of iterates, once for each of its rows.
 
-        The iterate is the vector after the step. The sum of N iterates is ``N w`` minus each change
-        times the number of iterates before it; see `hogshare.kernels.rules.sgd_steps` for private
-        copies, and `hogshare.kernels.rules.hogwild_steps` for the one vector.
+        The iterate is the vector w after the step. The sum of N iterates is ``N w``, minus each
+        change times the number of iterates before this change. For private copies see
+        `hogshare.kernels.rules.sgd_steps`, and for the one vector
+        `hogshare.kernels.rules.hogwild_steps`.
         """
         if not 0 < self.session.rule.average <= t:
             return

@@ -1,10 +1,11 @@
 """The home of one worker: its own vector, on planes that manage workers' vectors themselves.
 
-Writers: the worker writes its own vector and its own numbers; for mail see `hogshare.shm.mailbox`.
-Readers: the worker, and the caller at any moment for a snapshot. The session's owner frees.
+Writers: the worker writes its own vector and its own local fields. For mail see
+`hogshare.shm.mailbox`. Readers: the worker, and the caller at any moment for a snapshot. Freeing:
+the session's owner.
 
-The plane's code is called after a block. To wait, this code yields a condition (`Until`), and the
-worker's driver resumes it once the condition is met.
+The plane's code is called after a block. To wait, this code yields a condition (`Until`). The
+worker's driver resumes the code once the condition is met.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ class WorkerHome:
 
     @property
     def share(self) -> tuple[int, int]:
-        """Claimed blocks of this worker's own rows, and the number of such blocks in an epoch.
+        """Return how many of its own blocks this worker has claimed, and how many an epoch has.
 
-        After a block, all claimed blocks are done. Both are 0 if workers have no rows of their own.
+        After a block, all claimed blocks are done. Both numbers are 0 if workers have no rows of
+        their own.
         """
         plan = self._session.plan
         if not plan.shares:
@@ -87,7 +89,7 @@ class WorkerHome:
 
     @property
     def reads(self) -> np.ndarray | None:
-        """Return the places of the vector that the next block reads; None: all, or not known yet.
+        """Return the places of the vector that the next block reads, or None for all or unknown.
 
         The places are known for a linear problem with sparse rows, if the rows are the worker's own
         and the order of the next block's epoch is ready.
@@ -146,7 +148,7 @@ class WorkerHome:
         return np.concatenate(parts)
 
     def write(self, vector: np.ndarray) -> None:
-        """Replace the vector by another one; the worker goes on from it.
+        """Copy `vector` into the home; the worker goes on from these values.
 
         The sum of the iterates so far does not change (`hogshare.kernels.rules.sgd_steps`).
         """
@@ -171,9 +173,9 @@ class WorkerHome:
             local[layout.L_INTERCEPT] = vector[m:]
 
     def add(self, values: np.ndarray, places: np.ndarray | None = None) -> None:
-        """Add values to the vector, which the workers of a group read and write meanwhile.
+        """Add values to the vector while the other workers of the group read and write it.
 
-        No change is lost.
+        Adds are atomic: no change is lost.
 
         values : float64 array of shape (n,)
         places : int64 array of shape (n,), or None for the first n places
@@ -207,7 +209,7 @@ class WorkerHome:
         )
 
     def weights(self, fold: int, rows: float) -> centre_edges.Weights:
-        """Return the weights by which a change made of `rows` rows is multiplied.
+        """Return the weights by which a change from `rows` rows is multiplied.
 
         fold : one of `edges.SUM`, `WEIGHTED`, `MEAN` and `MOMENTUM`
         """
@@ -268,7 +270,8 @@ class WorkerHome:
     def mail(self, sender: int) -> Message | None:
         """Return the oldest message from home `sender` that has arrived and is not yet taken.
 
-        Returns None if there is no such message.
+        The message is a view of its slot, valid until `take`. Returns None if there is no such
+        message.
         """
         return self._edge(sender, self.me).poll()
 
@@ -315,7 +318,7 @@ class WorkerHome:
     def go_on(self, came: bool | None) -> None:
         """Run the plane's code from its current condition up to the next one.
 
-        came : whether the condition was met in time; None if the code has not begun
+        came : whether the condition was met before its limit; None if the code has not begun
         """
         assert self._steps is not None
         self.wish = None

@@ -1,7 +1,7 @@
-"""The vectors of workers' homes: how a model is made of them, and how a checkpoint stores them.
+"""The vectors of workers' homes: make a model of them, and store them in a checkpoint.
 
 For writers, readers and freeing see `hogshare.engine.homes`. All methods except `vector_of` and
-`model` are called while no worker works.
+`model` must be called while no worker works.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class HomeVectors:
     def state(self) -> dict[str, np.ndarray]:
         """Return the state for a checkpoint: copies of the homes and of the plane's arrays.
 
-        Call it while no worker works: all homes are then of the same round. In the place of a dead
-        worker's home it has the model.
+        Call it while no worker works, because all homes are then of the same round. In place of a
+        dead worker's home, the state has the model.
         """
         w, intercept = self.model()
         model = np.concatenate((w.astype(np.float64), intercept))
@@ -109,7 +109,8 @@ class HomeVectors:
     def go_on_with(self, state: Mapping[str, np.ndarray]) -> None:
         """Restore the homes from a checkpoint's state.
 
-        If the checkpoint has another number of homes or other shapes, all homes stay at its model.
+        If the checkpoint has another number of homes or other shapes, no home changes: all homes
+        continue from the checkpoint's model.
         """
         found = {
             k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.checkpointed))

@@ -1,13 +1,13 @@
 """Homes of workers, and their mail, on planes with homes (`hogshare.planes.protocol`).
 
-Writers: a worker writes its own home, which is its row of the copies and its own numbers; the
-caller writes all homes while no worker works. Readers: a worker reads its own home; the caller
-reads any home at any moment for a snapshot, and part of the snapshot may be of a step under way.
-Freeing: the session's owner frees. For messages between homes see `hogshare.shm.mailbox`.
+Writers: a worker writes its own home, which is its row of the copies and its local fields. The
+caller writes all homes while no worker works. Readers: a worker reads its own home. The caller
+reads any home at any moment for a snapshot, which may contain a part of a step under way. Freeing:
+the session's owner. For messages between homes see `hogshare.shm.mailbox`.
 
 The workers of a plane may be at several sites (`hogshare.engine.world`). The plane identifies all
-workers by their numbers. Each site has the plane's arrays, the mail and the table of all workers,
-and the runtime brings the writes of other sites.
+workers by their numbers. Each site has the plane's arrays, the mail and the table of all workers.
+The runtime brings the writes of other sites.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Homes(HomeVectors):
         self.call: Callable[..., Any] = call  # `Session.call_users_by` wraps it
 
     def carry_by(self, transport: Any, edges: Iterable[int] | None = None) -> None:
-        """Set the `RegisterTransport` that brings the messages of all edges or of `edges`.
+        """Set the `RegisterTransport` that brings the messages of `edges`, or of all edges.
 
-        For a plane that only sends mail a `Transport` suffices, since no registers are overwritten.
+        If a plane sends only mail, a `Transport` suffices, because no registers are overwritten.
         """
         for k in range(len(self.boxes)) if edges is None else edges:
             self.boxes[k] = RegisterEdge(self.session.mail.box, k, transport)

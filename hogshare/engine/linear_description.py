@@ -39,7 +39,7 @@ class BlockPace(NamedTuple):
 def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
     """Return the numbers of loss, penalty and rule for kernels; `row_pace` may change some."""
     problem, rule, step = c.problem, c.rule, c.step
-    # until sites exchange, a site's rows also stand for the rows of other sites
+    # until the sites exchange, a site's rows also represent the rows of other sites
     # (`kernels.exchange.site_exchange`)
     exchanges = not (c.plane.has_homes or c.plane.has_master)
     n_rows = c.n_training if exchanges and not rule.is_sum else c.n_all
@@ -71,9 +71,10 @@ def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
 
 
 def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd_steps.RuleNumbers]:
-    """Settle the rows of blocks and exchange intervals, and the steps of rules that need them.
+    """Settle the rows of blocks and exchange intervals.
 
-    These are the rules that remember rows.
+    A rule that remembers rows needs these numbers for its steps. The function therefore also
+    returns the rule's numbers.
     """
     problem, rule, mode, n = c.problem, c.rule, c.mode, c.n_training
     interval = c.plane.interval(problem) if mode == epoch_schedule.EXCHANGE else 0

@@ -2,29 +2,29 @@
 
     join -> (claim, pull, step, push, tick: a quantum) -> ... -> leave
 
-In real time, the first quantum also joins and the last one also leaves, if no other work has to be
-done between these calls (`Session.set_up_quanta`).
+In real time, the first quantum also joins, and the last quantum also leaves, if no other work has
+to be done between these calls (`Session.set_up_quanta`).
 
-On a plane with homes, a quantum is a block, and the plane is called after the block. The plane may
-yield `Until`, to wait for other workers, any number of times. The next quantum begins when the
+On a plane with homes, a quantum is a block, and the plane is called after the block. To wait for
+other workers, the plane may yield `Until` any number of times. The next quantum begins when the
 plane's code has ended.
 
 In a run with pauses, workers leave at the epoch that is set as a limit, and join again when the
-caller has raised the limit. A quantum ends if it may not begin a block, because of a barrier or
-because no block can be claimed; the loop then requests a `Wait`. Some quanta retry for a moment
-first (`hogshare.kernels.schedule.quanta`). Between quanta the loop asks the user's own barrier.
+caller has raised the limit. A quantum ends if a barrier forbids the next block, or if no block can
+be claimed. The loop then requests a `Wait`. Some quanta retry for a moment first
+(`hogshare.kernels.schedule.quanta`). Between quanta, the loop asks the user's own barrier.
 
 The loop is a generator. Its requests are `Compute` (call a function; send back the answer and the
 time it took), `Wait` (no block can be claimed: let time pass; send back how much), `Pause` (the
 same, while the caller evaluates the model), `PlaneWait` (a plane waits), `Sleep` (see below) and
 `Ended` (an epoch is over). A runtime drives the loop: threads and processes call, yield and sleep;
-a simulation advances a virtual clock. Quanta of built-in planes run compiled, many blocks at a
-time; `next_quantum` adapts the number of blocks. With stragglers, and in a simulation, a quantum is
-at most a block. It also ends between claiming and computing the block. The loop then requests a
-`Sleep`, which counts as computing.
+a simulation advances a virtual clock. Quanta of built-in planes are compiled and take many blocks
+at a time. `next_quantum` adapts the number of blocks. With stragglers, and in a simulation, a
+quantum is at most a block, and it also ends between claiming and computing the block. The loop then
+requests a `Sleep`, which counts as computing.
 
-Writers: the driver's thread writes the time fields of the worker's own row in the table, and the
-recorded quanta (`hogshare.shm.speeds`).
+Writers: the thread that drives the loop writes the time fields of the worker's own row in the
+table, and the recorded quanta (`hogshare.shm.speeds`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ from hogshare.kernels.schedule import worker_life
 from hogshare.system.deprecations import renamed
 
 QUANTUM_NS = 4_000_000
-# Up to this number of workers share the interpreter without a loss at quanta of `QUANTUM_NS`. Each
-# quantum takes the interpreter for a twentieth of a millisecond, so more workers need longer quanta
+# Up to this number of workers share the interpreter without a loss, with quanta of `QUANTUM_NS`.
+# Each quantum takes the interpreter for a twentieth of a millisecond, so more workers need longer
+# quanta
 SHARERS = 4
 STUCK_NS = 10_000_000_000  # an error after this time without any worker computing or passing
 MAX_QUANTUM_BLOCKS = 1 << 20
@@ -78,7 +79,8 @@ class Wait:
     """Request that some time passes; send back the nanoseconds.
 
     attempts : number of failed attempts so far; more attempts mean a longer wait
-    poll : time to the next poll, if the barrier's rule prescribes one. A virtual clock has its own
+    poll : time to the next poll, if the barrier's rule prescribes it; a virtual clock uses its own
+        time
     """
 
     attempts: int
@@ -104,7 +106,7 @@ class PlaneWait:
     """Request a wait for a plane, at best until `is_met()`; send back the nanoseconds.
 
     attempts : number of failed attempts so far; more attempts mean a longer wait
-    seconds : remaining time at most; None: no limit
+    seconds : the longest time to wait from now, or None for no limit
     """
 
     attempts: int
@@ -141,8 +143,8 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         before, waited = worker.progress(), table[layout.T_WAITING]
         blocks = table[layout.T_BLOCKS]
         answer, spent = yield Compute(lambda n=n_blocks: worker.run_quantum(n), True)  # type: ignore[misc]
-        # A quantum that has only polled counts as waiting: in threads a poll waits for the
-        # interpreter, and eight workers spend a tenth of their waiting time in it.
+        # A quantum that has only polled counts as waiting. In threads, a poll waits for the
+        # interpreter, and eight workers spend a tenth of their waiting time in polls.
         in_vain = answer == layout.QUANTUM_WAIT and worker.progress() == before
         waited = table[layout.T_WAITING] - waited  # waiting time inside the quantum
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
@@ -203,10 +205,10 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
 
 
 def _bring(worker: Worker) -> Generator[Wish, Any, None]:
-    """Wait until the runtime has handled a block that begins or is over, in a run over sites.
+    """Wait until the runtime has handled the start or the end of a block, in a run over sites.
 
-    Call it only if the run is in step. A block that begins may have to wait for permission; the
-    result of a block may still be on its way from another site.
+    Call it only if the run is in step. At the start of a block, the runtime may have to wait for
+    permission. At the end of a block, the result may still be on its way from another site.
     """
     table, bring, attempts = worker.table, worker.session.bring, 0
     assert bring is not None
@@ -235,7 +237,7 @@ def _at_home(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, None]:
 def _wait_at_plane(worker: Worker, home: WorkerHome) -> Generator[Wish, Any, bool | None]:
     """Wait for the condition that the plane has yielded.
 
-    Returns whether the condition was met in time, or None if the run is broken off. Raises
+    Returns whether the condition was met before its limit, or None if the run is broken off. Raises
     PlaneError if no worker can ever end the wait.
     """
     session, table, wish = worker.session, worker.table, home.wish
@@ -281,9 +283,9 @@ def _pause(worker: Worker) -> Generator[Wish, Any, bool]:
 
 
 def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any, None]:
-    """Run the loops of several workers as one loop; the workers compute nothing themselves.
+    """Run the loops of several workers as one loop, if these workers compute nothing themselves.
 
-    One loop after another goes as far as it can without waiting.
+    In each pass, every loop goes as far as it can without waiting, one loop after another.
     """
     replies: dict[Generator[Wish, Any, None], Any] = dict.fromkeys(loops)
     attempts = 0

@@ -1,15 +1,15 @@
-"""Ownership of a run's arrays: the writers of their rows, and when other sites must see the writes.
+"""Ownership of a run's arrays: which workers write which rows, and when other sites see them.
 
 A site is a process with its own memory; one machine is one site. The table `OWNED` lists every
 array of a run (`hogshare.engine.arrays.shapes`). In a run in step
 (`hogshare.kernels.schedule.ordered_rounds`), every site repeats the writes of the workers'
-sections, so only the results of blocks have to be sent. A `BlockDelivery` has the result of one
-worker's block as bytes. All sites have the same numbers before the block; the delivery contains the
-numbers whose bits the block has changed.
+sections. Therefore only the results of blocks have to be sent. A `BlockDelivery` has the result of
+one worker's block as bytes. Before the block, the arrays of all sites have the same values. The
+delivery contains the values whose bits the block has changed.
 
-Writers: the worker that computes a block writes its own rows; the delivery writes the same rows at
-another site, before the worker counts as ready. Readers: see `hogshare.kernels.shared_arrays`.
-Nothing is freed, since the rows are views of the session's arrays.
+Writers: the worker that computes a block writes its own rows. At another site, the delivery writes
+the same rows before the worker counts as ready. Readers: see `hogshare.kernels.shared_arrays`.
+Nothing is freed, because the rows are views of the session's arrays.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def as_numbers(row: np.ndarray) -> np.ndarray:
 
 
 class BlockDelivery:
-    """The result of a worker's block, on its way from its site to the others.
+    """The result of a worker's block, on its way from the worker's site to the other sites.
 
     session : the session of this site; each site's session has all workers
     me : the number of the worker
@@ -215,9 +215,9 @@ class BlockDelivery:
     def unpack(self, content: np.ndarray) -> None:
         """Write a block's changes into this site's arrays.
 
-        content : the arrays of `pack` as bytes, end to end
+        content : the arrays of `pack` as bytes, one after another
 
-        Raises RuntimeError if the worker has another block in hand at this site.
+        Raises RuntimeError if the worker has claimed another block at this site.
         """
         parts = PackedArrays(content)
         ticket, *words = parts.take(np.int64, 1 + len(self.words)).tolist()

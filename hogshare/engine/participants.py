@@ -1,8 +1,8 @@
 """The participants of a session, workers and master, with the methods that the loop calls.
 
-Writers: a worker writes its own row of every private array and of the progress table; the worker
-whose block made a snapshot due writes it. For writers and readers of the shared arrays see
-`hogshare.kernels.shared_arrays`. The session's owner frees.
+Writers: a worker writes its own row of every private array and of the progress table. If a worker's
+block makes a snapshot due, the worker writes the snapshot. For writers and readers of the shared
+arrays see `hogshare.kernels.shared_arrays`. Freeing: the session's owner.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ class Worker:
     def first_quantum(self, nanoseconds: int) -> int:
         """Return the number of blocks of the first quantum; 1 if a quantum is a block.
 
-        By a high estimate, these blocks take less than `nanoseconds`. If the whole run takes less
-        than twice as long, it is one quantum, which also finds that no block is left: this saves a
-        call of a kernel, which takes 50 microseconds.
+        According to a high estimate, these blocks take less than `nanoseconds`. If the whole run
+        takes less than twice this time, the run is one quantum. This quantum also finds that no
+        block is left, which saves a call of a kernel (50 microseconds).
         """
         s = self.session
         if s.plan.sleeps or self.home is not None:
@@ -119,10 +119,10 @@ class Worker:
         return self.is_at_barrier and self.session.barrier is not None
 
     def progress(self) -> tuple[int, ...]:
-        """Return counters of which each quantum with progress raises at least one.
+        """Return counters; each quantum that makes progress increases at least one of them.
 
-        They count rows, blocks and pushes. If workers serve the master's mail between their blocks,
-        they also count the master's writes.
+        They count rows, blocks and pushes. The last one counts the master's writes if workers serve
+        the master's mail between their blocks; otherwise it is 0.
         """
         s, item = self.session, self.table.item
         written = s.word(layout.VERSION) + s.word(layout.GATHERED) if s.plan.inline else 0
@@ -148,11 +148,11 @@ class Worker:
         return True
 
     def poll_seconds(self) -> float:
-        """Return the seconds until the next poll of a barrier that samples; 0: poll without delay.
+        """Return the seconds until the next poll of a barrier that samples; 0 is without delay.
 
-        If a barrier draws a sample at each poll, the number of polls is part of its rule: of many
-        polls at the same moment, one passes by chance. A worker that waits for a repair does not
-        wait at the barrier.
+        If a barrier draws a sample at each poll, the time between polls is part of its rule: among
+        many polls at the same moment, one would pass by chance. A worker that waits for a repair
+        does not wait at the barrier, and gets 0.
         """
         s, table = self.session, self.table
         plan = s.plan
@@ -200,9 +200,9 @@ class Worker:
     def standstill(self) -> tuple[int, int] | None:
         """Return counters that a standstill does not change; None if some worker is or gets active.
 
-        A worker gets active if it is starting, or if it waits for a time. The counters count
-        completed blocks and completed waits for a plane. If either changes between two polls, the
-        run has not stood still.
+        A worker gets active by itself if it is starting, or if its wait has a time limit. The first
+        counter is of completed blocks, the second of completed waits for a plane. If a counter
+        changes between two polls, the run has not stood still.
         """
         homes = self.session.homes
         table = self.session.schedule.table if homes is None else homes.table
@@ -225,8 +225,8 @@ class Worker:
         """Stay paused if other workers have done all blocks for which this worker was expected.
 
         This worker came too late to begin a block. Without this call, the planes of other workers
-        would wait for it, and the caller, which acts when all workers are paused, would not count
-        it as paused.
+        would wait for this worker. The caller, which acts when all workers are paused, would wait
+        for it as well.
         """
         table = self.table
         if self.session.word(layout.EPOCHS) >= table[layout.T_EXPECTED]:

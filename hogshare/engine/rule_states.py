@@ -1,8 +1,8 @@
 """The state of a user's rule that each worker stores between steps: moments, means, counts.
 
-Writers: worker `me` writes its own row of each array in `Rule.step`; the caller writes all rows
-when it restores a checkpoint, before any worker works. Readers: each worker reads its own row; the
-caller reads all rows for a checkpoint while no worker works. The session's owner frees.
+Writers: worker `me` writes its own row of each array in `Rule.step`. When the caller restores a
+checkpoint, before any worker works, it writes all rows. Readers: each worker reads its own row. The
+caller reads all rows for a checkpoint while no worker works. Freeing: the session's owner.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PREFIX = "rule_"  # prefix of the names of these arrays among a run's arrays
 def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shapes:
     """List the shapes of the arrays that a rule asks for, with a row for each worker.
 
-    vector : the vector's dtype, for arrays that ask for it
+    vector : dtype of the model's vector, for arrays that ask for the same dtype
 
     Raises TypeError if the rule asks for anything but such arrays.
     """
@@ -60,7 +60,7 @@ def states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 class WorkerState(Mapping[str, np.ndarray]):
     """A worker's own arrays (views), by the rule's names for them.
 
-    Setting an item copies the numbers into the run's array, so the state stays in the run.
+    Setting an item copies the values into the run's array, so the state stays in the run.
 
     arrays : the arrays of the run
     """

@@ -1,7 +1,7 @@
 """The session of a run: its memory as the caller reads and writes it, and its participants.
 
-A session is arrays by name plus a few numbers, so a process with the same arrays builds the same
-session. The worker whose block made a snapshot due writes the snapshot.
+A session is a set of named arrays and a few numbers, so a process with the same arrays builds the
+same session. If a worker's block makes a snapshot due, the worker writes the snapshot.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ class Session(SessionModel):
 
     arrays : the arrays that `shapes` lists, plus the rows' arrays; none is copied
     barrier : the user's own barrier, which workers ask between quanta
-    stragglers : the law by which workers are slow on purpose, if the plan has stragglers
-    outside : the problem and rule of steps taken outside of kernels; None: kernels take the steps
-    plane : a plane whose workers have homes; None: workers have no homes
+    stragglers : the function that returns how long a worker sleeps in a block, if the plan has
+        stragglers
+    outside : the problem and the rule of steps outside of kernels, or None if kernels take the
+        steps
+    plane : a plane whose workers have homes, or None if workers have no homes
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class Session(SessionModel):
     def call_users_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Wrap the user's code that workers call: barrier, law of stragglers, gradient and plane.
 
-        way : a function that wraps a function in another one that does the same
+        way : a function that takes a function and returns a wrapper with the same results
         """
         if self.barrier is not None:
             self.barrier = way(self.barrier)
@@ -69,13 +71,15 @@ class Session(SessionModel):
 
         (1) Quanta poll for a while when they have to wait. (2) On one site, they do the master's
         work when no other participant does it. (3) A worker's first quantum joins the run, and its
-        last quantum leaves it, so a run of 16 threads needs few calls of kernels. Few calls matter:
-        a call needs the interpreter, which threads take one after another, and it returns only when
-        the interpreter is free again, after a tenth of a millisecond. With a master or with rounds,
-        joining and leaving are separate calls. With stragglers, with the user's own barrier, and on
-        a virtual clock, quanta do none of (1) to (3).
+        last quantum leaves it, so a run of 16 threads needs few calls of kernels. The number of
+        calls matters, because threads take the interpreter one after another. A call needs the
+        interpreter, and returns only when the interpreter is free again, after a tenth of a
+        millisecond. With a master or with rounds, joining and leaving are separate calls. With
+        stragglers, with the user's own barrier, and on a virtual clock, quanta do none of (1) to
+        (3).
 
-        n_polls : number of polls in one wait of a quantum that finds no block or is at a barrier
+        n_polls : number of polls in one wait of a quantum that finds no block, or waits at a
+            barrier
         """
         plan = self.plan
         if plan.sleeps or plan.parts or self.barrier is not None:
@@ -99,8 +103,9 @@ class Session(SessionModel):
     def give_up(self, me: int) -> None:
         """Mark worker `me` as dead: it ran in the calling thread and was interrupted.
 
-        The interruption came between two quanta, and the run has been stopped. A master waits until
-        every worker is done or dead.
+        Call it if the interruption came between two quanta, after the run has been stopped. Without
+        this mark, a master would wait for the worker, because it waits until every worker is done
+        or dead.
         """
         worker_life.apply(self.schedule.table[me], worker_life.DIE)
 
@@ -149,13 +154,13 @@ class Session(SessionModel):
         """Let paused workers go on until `epochs` epochs are done.
 
         If workers have homes, or are at several sites, paused workers are expected again from now
-        on. Unless each worker goes on by itself, all of them get the same clock, since some may
-        have had no block in the last round.
+        on. Unless each worker goes on without waiting for the others, all workers get the same
+        clock, because some may have had no block in the last round.
 
-        If workers have homes, or if mini-batches are split, worker 0 gets the next section. The
-        reasons are: (1) a worker with a home pauses without waiting for its section, so the next
-        section may be any worker's; (2) otherwise, the parts of each split mini-batch would be in
-        two rounds from now on.
+        If workers have homes, or if mini-batches are split, worker 0 gets the next section. For
+        homes, the reason is that a worker pauses without waiting for its section, so the next
+        section may belong to any worker. For split mini-batches, the parts of each mini-batch would
+        otherwise be in two rounds from now on.
         """
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         resting = table[:, layout.T_STATE] == layout.RESTING
@@ -204,8 +209,8 @@ class Session(SessionModel):
         """Request a pause before the limit, once an epoch's changes have come down to `change`.
 
         If SAGA's average gives the gradient, the gradient must also have come down to `gradient`.
-        The pause does not come before the epoch `soonest`. With a `change` of 0, workers pause only
-        at the limit; with a `gradient` of 0, any gradient suffices. Call it while no worker works.
+        The pause does not come before the epoch `soonest`. If `change` is 0, workers pause only at
+        the limit. If `gradient` is 0, any gradient suffices. Call it while no worker works.
         """
         columns = self.arrays["columns"]
         columns[layout.C_ENOUGH, 0], columns[layout.C_SMALL, 0] = change, gradient
@@ -214,7 +219,7 @@ class Session(SessionModel):
     def put_units(self, origin: np.ndarray, size: np.ndarray, known: np.ndarray) -> None:
         """Set the units in which SAGA's average is compared (`problems.linear.units`).
 
-        Called while no worker works.
+        Call it while no worker works.
         """
         units = self.arrays["units"]
         if not units.size:
@@ -225,8 +230,8 @@ class Session(SessionModel):
     def restore_sums(self) -> None:
         """Recompute the sums over the memory of rows if a worker has died.
 
-        During the run, `run_membership.pause` recomputes them; this method is for a death at the
-        run's end.
+        During the run, `run_membership.pause` recomputes the sums. This method is for a death at
+        the run's end.
         """
         if self._lost_anyone():
             self.row_memory.sum_anew(self)

@@ -1,7 +1,7 @@
 """The model of a run as the caller reads it: the vector, averages of iterates, the memory of rows.
 
-The vector may be read at any moment; part of what is read may then be of a step under way. Averages
-and the memory are exact once every worker has left or paused.
+The vector may be read at any moment, but the values may include a part of a step under way.
+Averages and the memory of rows are exact once every worker has left or paused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SessionModel(Workspace):
 
         Coefficients are ordered in memory as in the run, feature by feature.
 
-        last : whether every worker has left for good; the model then has the run's own arrays
+        last : whether every worker has left for good; if True, the model has the run's own arrays
             instead of copies
         """
         n_columns, vector = self.settings.n_columns, self.vector
@@ -66,7 +66,7 @@ class SessionModel(Workspace):
     def mean_of_iterates(self, last: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of the iterates, as coefficients and intercepts.
 
-        The iterates of earlier runs count, too.
+        The mean includes the iterates of earlier runs.
 
         last : whether this method may overwrite the run's own arrays
         """
@@ -119,9 +119,12 @@ class SessionModel(Workspace):
             local[layout.L_SCALE] = 1.0
 
     def sums_of_iterates(self, last: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the number of iterates of this run per column, their sum, and the intercepts' sum.
+        """Return, per column, this run's number of iterates, their sum, and the sum of intercepts.
 
-        last : whether a lag may be overwritten; the sum of one worker is then its lag, not a copy
+        In a run over sites, every site must call it (collective).
+
+        last : whether a lag may be overwritten; if True, the sum of one worker is its lag itself
+            instead of a copy
         """
         local = self.locals()
         counts = local[:, layout.L_AVERAGE_COUNT]
@@ -145,8 +148,8 @@ class SessionModel(Workspace):
     def remembered(self) -> Any:
         """Return a copy of the memory of rows as derivatives; None if the rule has no memory.
 
-        If steps are taken outside of kernels, return copies of the rule's state of each worker
-        instead. Call it while no worker works.
+        If steps are taken outside of kernels, return copies of each worker's rule state instead.
+        Call it while no worker works.
         """
         if self.outside is not None:
             return remembered_states(self.arrays)

@@ -16,7 +16,7 @@ CRITERIA = ("gradient", "gap", "relative_gap")  # the criteria of convergence ch
 @renamed(looks="has_checks")
 @dataclass(frozen=True)
 class Stop:
-    """Stop criterion: `tol`, or any of `gradient`, `gap` and `relative_gap`, besides the epochs.
+    """Specify when a run stops: by epochs, and by `tol`, or `gradient`, `gap` and `relative_gap`.
 
     Parameters
     ----------
@@ -24,60 +24,62 @@ class Stop:
         Maximum number of passes over the rows.
     tol : float or None, default=None
         Stop when the epoch's mean loss plus penalty (or the score on held-out rows) has not
-        improved by `tol` for `patience` successive epochs. None: do not stop by `tol`. The worker
-        that completes an epoch decides, from the losses of the epoch's steps.
+        improved by `tol` for `patience` successive epochs. None: losses do not stop the run. The
+        worker that completes an epoch decides whether to stop, from the losses of the epoch's
+        steps.
     gradient : float or None, default=None
         Stop when the largest component of the objective's gradient mapping is at most this value.
         Without an l1 penalty, the gradient mapping is the gradient. Intercepts are included, and
-        each component has the unit of its feature; see Notes. For smooth losses.
+        components are scaled by the units of their features; see Notes. Only for smooth losses.
     gap : float or None, default=None
-        Stop when the duality gap, which bounds how far the objective is above its minimum, is at
-        most this value. For problems with a penalty.
+        Stop when the duality gap is at most this value. The gap bounds how far the objective is
+        above its minimum. Only for problems with a penalty.
     relative_gap : float or None, default=None
         Stop when the duality gap divided by the objective is at most this value.
     patience : int, default=5
-        See `tol` (scikit-learn's ``n_iter_no_change``).
+        Number of successive epochs for `tol` (scikit-learn's ``n_iter_no_change``).
     give_up : bool, default=False
-        With one of the three criteria above: end the run at a convergence check, from the third on,
-        if the run is predicted to need more than 1.5 times the remaining epochs at its recent rate,
-        or if nothing has been gained after a fifth of the epochs.
+        Whether to end a run early if `gradient`, `gap` or `relative_gap` would not be met. From the
+        third convergence check on, the run ends if it needs more than 1.5 times the remaining
+        epochs at its recent rate, or if nothing has been gained after a fifth of the epochs.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
-        Held-out rows, on which the run never trains; if given, the score on them decides. A
-        regression needs at least two rows: R squared of a single row is undefined, and never ends a
-        run.
+        Held-out rows, on which the run never trains. If given, the score on these rows decides. A
+        regression needs at least two such rows, because R squared of a single row is undefined and
+        never ends a run.
     confirm : bool, default=False
         Whether a run that `tol` would end has a convergence check first. The check takes a step
         along the gradient, with each column's own scale. If such steps would still gain more than
-        15 times `tol`, the run goes on, unless the remaining epochs would not suffice; it then ends
-        unconverged. For the rules that converge to the optimum, `SDCA` and `SAGA`.
+        15 times `tol`, the run goes on. If the remaining epochs would not suffice, it ends
+        unconverged instead. Only for the rules that converge to the optimum, `SDCA` and `SAGA`.
 
     Notes
     -----
     A convergence check evaluates `gradient` and the gaps at a model, in passes over all rows, after
     all workers have pushed their changes. The report has the values at the report's model. The
-    first check comes after epoch 3. With a rule that remembers rows, the next check comes once an
-    epoch changes this memory little enough. Plain descent is checked after epoch 5, and then at the
-    epoch that the rate so far predicts as the end. If several criteria are given, the run stops
-    when all of them are met.
+    first check comes after epoch 3. If the rule remembers rows, the next check comes once an epoch
+    changes this memory by a small enough amount. Plain descent is checked after epoch 5, and later
+    at the epoch at which the rate so far predicts the end. If several criteria are given, the run
+    stops when all of them are met.
 
-    **What is compared with `gradient`.** Components in the intercepts are compared unscaled. The
-    component in feature j's coefficient is compared as ``|g_j| / D_j``, which is independent of the
-    features' units::
+    **Scaling of `gradient`.** The components of the intercepts are not scaled. The component g_j of
+    feature j's coefficient is scaled to ``|g_j| / D_j``, which is independent of the features'
+    units::
 
         D_j = sqrt(r_j^2 + l2 / (L p_j)) / u
 
     r_j is the root mean square of the feature's nonzero values. (If the model has an intercept and
-    the feature has no zeros, the feature's mean is subtracted first, and g_j is replaced by ``g_j -
-    mean_j g_intercept``.) p_j is the share of rows with a nonzero value, L the loss's curvature
-    times the mean weight, and l2 the penalty's factor. u is the geometric mean of all r_j, weighted
-    by p_j, but at least 0.05 and at most 1. With l1, the gradient mapping is computed in the
-    coefficients ``D_j w_j``. A feature with ``D_j = 0`` does not count. If the penalty is weak, D_j
-    is 1 for features of zeros and ones, and for standardised features without zeros. One
-    coefficient can still gain at most ``gradient^2 / (2 L p_j u^2)``. See
-    `hogshare.problems.linear.units` and ``docs/logistic.md``.
+    the feature has no zeros, the feature's mean mean_j is subtracted first, and
+    ``g_j - mean_j g_intercept`` replaces g_j.) p_j is the share of rows with a nonzero value, L the
+    loss's curvature times the mean weight, and l2 the penalty's factor. u is the geometric mean of
+    all r_j, weighted by p_j, but at least 0.05 and at most 1. With l1, the gradient mapping is
+    computed for the coefficients ``D_j w_j``. A feature with ``D_j = 0`` does not count. If the
+    penalty is weak, D_j is 1 for features of zeros and ones, and for standardised features without
+    zeros. When the criterion is met, a change of one coefficient can reduce the objective by at
+    most ``gradient^2 / (2 L p_j u^2)``. See `hogshare.problems.linear.units` and
+    ``docs/logistic.md``.
 
     With a smooth loss and a rule that remembers rows (`SDCA`, `SAGA`), a check also sets the
-    intercepts to the best ones for the current coefficients.
+    intercepts to the best intercepts for the current coefficients.
 
     Examples
     --------

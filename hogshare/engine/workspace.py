@@ -1,8 +1,8 @@
-"""One run's memory and numbers: all that its workers need.
+"""One run's arrays and settings: everything that its workers need.
 
 Writers and readers: for the shared arrays see `hogshare.kernels.shared_arrays`. Row `me - first` of
 every private array belongs to worker `me`, where `first` is the number of this site's first worker.
-Freeing: the runtime that has allocated the private memory, or the arena, frees it.
+Freeing: the runtime that has allocated the private memory, or the arena.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class SessionSettings:
 class Workspace:
     """The arrays of one run by name and in groups, as kernels take them; see `Session`.
 
-    Nothing is allocated: the groups are the given arrays, and rows are read-only views of them.
+    Nothing is allocated: the groups contain the given arrays. The problem's rows are read-only
+    views of the given arrays.
 
-    outside : `gradient_steps.GradientSteps`; None: kernels take the steps
+    outside : `gradient_steps.GradientSteps`, or None if kernels take the steps
     """
 
     # set by `Session` for planes that manage workers' vectors themselves; None: workers have no
@@ -84,8 +85,8 @@ class Workspace:
         self.bring: Callable[[int], bool] | None = None  # for several sites, see `loop._bring`
         # current vector and intercepts of all sites; None: one site, or no site has the whole
         self.whole: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
-        # sum of an array over all sites (collective: all sites call it together); None: the
-        # numbers of this site suffice
+        # function that sums an array over all sites (collective: all sites must call it
+        # together); None: the values of this site suffice
         self.over_sites: Callable[[np.ndarray], np.ndarray] | None = None
         # time without progress before the loop raises an error; None: the loop's default
         self.patience_ns: int | None = None
@@ -157,9 +158,10 @@ class Workspace:
         return int(self.schedule.control[place])
 
     def block_seconds(self) -> float:
-        """Return the mean time of the run's first blocks, which the first caller stores.
+        """Return the mean time of a block in seconds, over the run's first blocks.
 
-        It is 0 until these blocks are done, also in a resumed run.
+        It is 0 until these blocks are done, also in a resumed run. The first call after that stores
+        the time, and later calls return the stored time.
         """
         control, table = self.schedule.control, self.schedule.table
         if not control[layout.BLOCK_TIME] and self.word(layout.COMPLETED) >= FIRST_BLOCKS:
@@ -175,9 +177,9 @@ class Workspace:
         block_claims.stop(self.schedule.control, reason)
 
     def locals(self) -> np.ndarray:
-        """Return the own numbers of this site's workers (a view).
+        """Return the local fields of this site's workers (a view).
 
-        float64 of shape (n_local, layout.N_LOCAL_FIELDS, n_columns).
+        The array is float64 of shape (n_local, layout.N_LOCAL_FIELDS, n_columns).
         """
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns
         return self.arrays["local"][:, :n].reshape(
