@@ -1,8 +1,8 @@
 """Problems whose gradient is computed by a function, a block of rows at a time.
 
 Kernels step through the rows of a linear problem. For any other problem the engine knows only the
-number of rows, and requests the gradient of some of them. Such a problem derives from
-`GradientProblem` and must define `n_rows`, `n_params` and `gradient`. All other attributes and
+number of rows, and calls the problem for the gradient of a block of rows. Such a problem derives
+from `GradientProblem` and must define `n_rows`, `n_params` and `gradient`. All other attributes and
 methods have defaults.
 """
 
@@ -27,7 +27,7 @@ from hogshare.system import ranges
 from hogshare.system.lazy_attribute import once
 
 SAMPLE_ROWS = 64  # rows with which a gradient is tried
-SAMPLE_STEPS = 1024  # rows with which a pass is tried: its call takes longer than its rows
+SAMPLE_STEPS = 1024  # rows with which a pass is tried; for fewer rows the call would dominate
 LONG_SECONDS = 1.0  # a longer call is not repeated to time it
 PASS_ROWS = 1024  # rows whose gradients are summed in one call of a pass over all rows
 NOBODY = -1  # in place of a worker's number: the caller is not a worker
@@ -40,11 +40,11 @@ class BlockClaim(NamedTuple):
     Attributes
     ----------
     epoch, block : int
-        Number of the epoch in the run, and of the block in the epoch.
+        Number of the epoch in the run, and number of the block in the epoch.
     site : int
         Number of the first worker that shares this memory. Each site counts its own blocks.
     rows_before : int
-        Number of rows before the block in the run's order.
+        Number of rows visited before the block in the order of the run.
     n_workers : int
         Number of workers of the run, on all sites.
     """
@@ -64,8 +64,8 @@ class Whole(NamedTuple):
     n_rows : int
         Number of rows of all parts.
     add : callable
-        ``add(numbers)`` returns the sum of the vectors of all processes, with the same bits in
-        each; every process that has a part must call it.
+        Function ``add(vector)`` that returns the sum of the vectors of all processes. All processes
+        receive the same bits. The call is collective: every process that has a part must make it.
     """
 
     n_rows: int
@@ -73,16 +73,16 @@ class Whole(NamedTuple):
 
 
 class CompiledPass(NamedTuple):
-    """A pass over cells in a kernel, without Python in between.
+    """A pass over cells of rows in one kernel, without calls of Python functions.
 
     Attributes
     ----------
     quantum : kernel
-        Made by `hogshare.kernels.schedule.quanta.quantum_of`, with cells.
+        The kernel, made by `hogshare.kernels.schedule.quanta.quantum_of` with cells.
     data : NamedTuple
-        The data that it reads.
+        The data that the kernel reads.
     ends : ndarray of int64
-        End of each cell's rows, which are contiguous.
+        End of the rows of each cell; the rows of a cell are contiguous.
     """
 
     quantum: Any
@@ -98,9 +98,10 @@ class GradientProblem:
     """A problem ``f(w) = sum over the rows of f_r(w) / n_rows`` with gradients of rows.
 
     To state a problem, derive from this class, set `n_rows` and `n_params`, and write `gradient`.
-    Workers call it at the same time: from several threads, or each in its own process, which
-    receives the instance with the code of its class. Large arrays among its attributes exist once,
-    in shared memory, and must not be written.
+    Several workers call `gradient` at the same time. Workers are threads of one process, or
+    separate processes. A process receives a copy of the instance, with the code of its class. Large
+    arrays among the attributes of the instance are stored once, in shared memory, and must not be
+    written.
 
     Attributes
     ----------
@@ -140,18 +141,18 @@ class GradientProblem:
     is_regression: ClassVar[bool] = True
     divisors: ClassVar[None] = None
 
-    # the default step size; and whether `gradient` returns complete steps: another step size and
-    # the step of another rule are then refused
+    # the default step size
+    # whether `gradient` returns complete steps; if so, other step sizes and rules are refused
     eta0: ClassVar[float] = 0.01
     has_steps: ClassVar[bool] = False
-    # whether blocks of neighbouring rows must stay unmixed: a shuffled epoch then draws the order
-    # of the blocks, and of the rows in each
+    # whether blocks of neighbouring rows must stay together; if so, a shuffled epoch draws the
+    # order of the blocks, and the order of the rows within each block
     keeps_neighbours: bool = False
-    # whether a worker's gradient is the mean over the rows (a step then uses this mean) or their
-    # sum; evaluations always receive sums
+    # whether the gradient that a worker computes is the mean over the rows, or, if False, their
+    # sum; a step uses this value as it is; evaluations always receive sums
     by_mean: bool = False
-    # whether the gradient of some rows is the sum of the gradients of any parts of them; False if
-    # rows depend on each other, as in a batch normalisation in training
+    # whether the gradient of some rows is the sum of the gradients of their parts, for any division
+    # into parts; False if rows depend on each other, as in the training of a batch normalisation
     is_separable: bool = True
     # whether `trainer` returns an object that takes the steps of many mini-batches in a call
     trains: bool = False
@@ -171,23 +172,23 @@ class GradientProblem:
         Parameters
         ----------
         w : ndarray of shape (n_params,)
-            The point; it must not be written. On one vector without locks other workers may write
-            it meanwhile.
+            The point; it must not be written. If workers share one vector without locks, other
+            workers may write it during the call.
         rows : ndarray of int64
-            Numbers of the rows, each once.
+            Numbers of the rows, without repeats.
         out : ndarray of shape (n_params,)
             Zeros, to which the sum over the rows is added.
 
         Returns
         -------
         float, or (float, ndarray of int)
-            The sum of the rows' losses. If the call has written only a few numbers of `out`, also
-            their places, each once.
+            The sum of the rows' losses. A call that has written only a few elements of `out` may
+            also return their places, without repeats.
         """
         raise NotImplementedError
 
     def objective(self, params: np.ndarray) -> float:
-        """Return the objective at a vector; by default the mean of the losses of `gradient`.
+        """Return the objective at a vector: by default, the mean of the losses of `gradient`.
 
         Parameters
         ----------
@@ -200,7 +201,7 @@ class GradientProblem:
         return self.evaluate(params)[0]
 
     def start(self) -> np.ndarray:
-        """Return a run's default start; zeros unless overridden.
+        """Return the default start of a run: zeros, unless a subclass overrides this method.
 
         Returns
         -------
@@ -209,10 +210,11 @@ class GradientProblem:
         return np.zeros(self.n_params, self.dtype)
 
     def curvature(self) -> float | np.ndarray:
-        """Return an upper bound of the objective's curvature along each number of the vector.
+        """Return an upper bound of the objective's curvature along each coordinate of the vector.
 
-        If workers have private copies, an exchange weighs their changes by it: 0, the default,
-        adds them, as in published asynchronous algorithms; infinity averages them.
+        If workers have private copies, an exchange weighs the workers' changes by this bound. With
+        0, the default, an exchange adds the changes, as published asynchronous algorithms do. With
+        infinity it averages them.
 
         Returns
         -------
@@ -221,53 +223,54 @@ class GradientProblem:
         return 0.0
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
-        """Return the weight of some rows in a mini-batch; by default their share of its rows."""
+        """Return the weight of some rows in a mini-batch: by default, their share of its rows."""
         return len(rows) / len(batch)
 
     def for_worker(self, me: int) -> Callable[..., Any]:
-        """Return a worker's function: `gradient`, unless each worker needs its own.
+        """Return the gradient function of a worker: `gradient`, unless each worker needs its own.
 
         Parameters
         ----------
         me : int
-            The worker's number; `NOBODY` for an evaluation of the objective.
+            The worker's number, or `NOBODY` for an evaluation of the objective.
 
         Returns
         -------
         callable
-            Like `gradient`. If it has a method ``begin``, a worker calls that with the `BlockClaim`
-            of each block before it requests the block's gradients: random numbers that are keyed by
-            the claim do not depend on the worker.
+            A function like `gradient`. If the function has a method ``begin``, the worker calls
+            ``begin`` with the `BlockClaim` of each block, before it computes the block's gradients.
+            Random numbers that depend only on the claim are the same for any worker.
         """
         return self.gradient
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take a step for each of some rows in place, one after another; optional.
+        """Take a step in place for each of some rows, one after another.
 
-        Suppose that a row touches few numbers of the vector. Then one step by the gradient of many
-        rows is worse than a step for each row, and most of the cost of a call is not spent on its
-        rows. If a problem defines this method, plain `SGD()` uses it. Mini-batches, averages and
-        other rules use `gradient`.
+        A problem may define this method if each row touches few elements of the vector. In that
+        case a step for each row is better than one step by the gradient of many rows, and a call of
+        `gradient` for a single row costs more than its arithmetic. Plain `SGD()` uses this method
+        if the problem defines it. Mini-batches, averages and other rules use `gradient`.
 
         Parameters
         ----------
         w : ndarray of shape (n_params,)
-            The point, changed in place: for each row ``w -= eta * (the gradient of f_r at w)``. On
-            one vector without locks other workers write it meanwhile.
+            The point, which is changed in place: for each row r,
+            ``w -= eta * (the gradient of f_r at w)``. If workers share one vector without locks,
+            other workers write it during the call.
         rows : ndarray of int64
-            Numbers of the rows, in the order of the steps; it must not be written.
+            Numbers of the rows, in the order of the steps; the array must not be written.
         eta : float
             Step size.
 
         Returns
         -------
         float
-            The sum of the rows' losses, each before its step.
+            The sum of the rows' losses, each computed before the row's step.
         """
         raise NotImplementedError
 
     def advance_for_worker(self, me: int) -> Callable[..., Any]:
-        """Return a worker's function for `advance`; see `for_worker`."""
+        """Return the function of a worker for `advance`, as `for_worker` does for `gradient`."""
         return self.advance
 
     @property
@@ -276,7 +279,7 @@ class GradientProblem:
         return type(self).advance is not GradientProblem.advance
 
     def for_process(self) -> GradientProblem:
-        """Return a copy for another process, without an objective, which workers do not need."""
+        """Return a shallow copy for another process, without the objective, unused by workers."""
         sent = copy.copy(self)
         for name in ("objective", "_objective"):
             if name in vars(sent):
@@ -285,9 +288,9 @@ class GradientProblem:
 
     @property
     def releases_interpreter(self) -> bool:
-        """Whether `gradient` releases the interpreter; threads then suffice for workers.
+        """Whether `gradient` releases the interpreter lock; if so, workers can be threads.
 
-        By default this is the ``nogil`` option of a function compiled by Numba.
+        By default this is the ``nogil`` option of a function that Numba has compiled.
         """
         options = getattr(self.gradient, "targetoptions", None)
         return isinstance(options, Mapping) and bool(options.get("nogil"))
@@ -298,10 +301,11 @@ class GradientProblem:
         return type(self).__qualname__
 
     def seconds_of_a_row(self, start: np.ndarray) -> float:
-        """Try the gradient with a few rows at a start, and return the seconds that a row takes.
+        """Call the gradient with a few rows at a start, and return the seconds that a row takes.
 
-        If the problem has a pass, the pass is tried instead, with more rows and a step size of
-        zero. The second of two calls counts, because the first may compile.
+        If the problem defines `advance`, this method calls `advance` in place of the gradient, with
+        more rows and a step size of zero. It measures the second of two calls, because the first
+        may compile. If the first call takes longer than `LONG_SECONDS`, there is no second call.
 
         Raises
         ------
@@ -323,7 +327,7 @@ class GradientProblem:
 
     @once
     def row_seconds(self) -> float:
-        """Seconds that a step spends on a row, as `seconds_of_a_row` measures them at the start."""
+        """Seconds of a step per row, measured by `seconds_of_a_row` at the problem's start."""
         return self.seconds_of_a_row(self.start())
 
     # -- passes over all rows --------------------------------------------------------------------
@@ -357,15 +361,17 @@ class GradientProblem:
         return self.n_rows if self._whole is None else self._whole.n_rows
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """Return the sums of arrays over all parts of the rows; all ranks must call it."""
+        """Return the sums of arrays over all parts of the rows; all ranks must call this method."""
         if self._whole is None:
             return list(numbers)
         return added_up(self._whole.add, numbers)
 
     def among(self, whole: Whole) -> GradientProblem:
-        """Return a copy of this problem as one part of a problem whose rows processes divide.
+        """Return a copy of this problem as one part of a problem whose rows are divided.
 
-        All ranks must call it. An overridden `objective` must be a mean over rows plus a penalty.
+        Each rank has a part of the rows, and all ranks must call this method. The copy shares its
+        arrays with this problem. If a subclass overrides `objective`, it must be a mean over rows
+        plus a penalty.
         """
         own = self._copy_among(whole)
         if type(self).objective is not GradientProblem.objective:
@@ -394,18 +400,18 @@ class GradientProblem:
 
     @property
     def nnz(self) -> int:
-        """Number of values that a pass over the rows touches, for estimates."""
+        """Number of values that a pass over the rows touches, for estimates of time."""
         return self.n_rows * self.n_params
 
     @once
     def rows(self) -> RowArrays:
-        """Empty row arrays: kernels have no rows of this problem."""
+        """Empty row arrays, because kernels do not read the rows of this problem."""
         nothing = frozen(np.empty(0, self.dtype))
         no_places = frozen(np.empty(0, np.uint32)), frozen(np.zeros(1, np.int64))
         return RowArrays(nothing, *no_places, 1, nothing, nothing)
 
     def check(self) -> None:
-        """Refuse an instance that lacks a required attribute or method.
+        """Raise an error if the instance lacks a required attribute or method.
 
         Raises
         ------
@@ -432,8 +438,9 @@ class GradientProblem:
     def identity(self) -> dict[str, Any]:
         """Return the problem's identity for checkpoints; equal problems have equal identities.
 
-        Functions cannot be compared. So the gradient's result for a few rows is compared, to six
-        digits.
+        Functions cannot be compared. So the identity contains six digits of the loss and of the
+        gradient's l1 norm for a few rows at the start. If processes have parts of the rows, all
+        ranks must call this method.
         """
         call = GradientCaller(self)
         rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
@@ -443,9 +450,9 @@ class GradientProblem:
         return {**self.facts(), "first loss and gradient": result}
 
     def shard(self) -> Shard | None:
-        """Return the rows as a shard, if several processes (MPI's ranks) have parts of them.
+        """Return the rows of this process as a shard, if MPI ranks have parts of the rows.
 
-        By default return None: the engine does not know where a problem stores its rows.
+        By default return None, because the engine does not know where a problem stores its rows.
         """
         return None
 
@@ -469,7 +476,7 @@ class GradientProblem:
         Parameters
         ----------
         start : Params, ndarray of shape (n_params,), or None
-            Start in the users' form; None: the problem's own start.
+            Start in the form that users pass, or None for the problem's own start.
 
         Raises
         ------
@@ -506,27 +513,29 @@ class GradientProblem:
         )
 
     def view(self, model: Model) -> Params:
-        """Return a model of the engine in the users' form."""
+        """Return a model of the engine as `Params`, the form that users receive, with views."""
         return params_of(model)
 
     def objective_at(self, model: Model | Params) -> float:
-        """Return the objective at a model, in the engine's or the users' form."""
+        """Return the objective at a model, which may be a `Model` of the engine or a `Params`."""
         vector = model.params if isinstance(model, Params) else model.coef[0]
         return float(self.objective(vector.copy()))  # a copy: a user's objective may write to it
 
     def model_at(self, params: np.ndarray) -> Params:
-        """Return a vector as a model in the users' form."""
+        """Return a vector, without a copy, as a model in the form that users receive."""
         return Params(params)
 
     def gradient_at(self, model: Model) -> np.ndarray:
-        """Return the gradient at an engine's model: float64 of shape (n_params,)."""
+        """Return the gradient at a model of the engine as float64 of shape (n_params,)."""
         return self.evaluate(model.coef[0])[1]
 
 
 class GradientCaller:
-    """Call a problem's gradient with memory of its own, and check the result.
+    """Call a problem's gradient, and check the result. An instance belongs to one worker.
 
-    gradient : a wrapper of the same gradient, to call instead
+    gradient : function of the same gradient to call in place of ``problem.for_worker(NOBODY)``
+
+    The instance owns the array `out`, which every call overwrites.
     """
 
     def __init__(
@@ -540,13 +549,13 @@ class GradientCaller:
         # compiled code may write out of bounds without an error: these guards detect it
         self._guards = memory[:GUARD], memory[GUARD + n :]
         for guard in self._guards:
-            guard.fill(-0.0)  # its bits change when any number but -0.0 is added
+            guard.fill(-0.0)  # the bits change if any number except -0.0 is added
         self._intact = self._guards[0].tobytes()
         self._form = self.out.shape, self.out.strides, dtype
         self._written: np.ndarray | None = None  # places of the last result; None: any
 
     def __call__(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray | None]:
-        """Return the sum of the rows' losses and the written places of `out`; None: all places."""
+        """Write the gradient to `out`; return the sum of losses, and the written places or None."""
         out = self.out
         if self.problem.overwrites:
             return self._finite(self.gradient(w, rows, out), rows, w), None
@@ -584,18 +593,21 @@ class GradientCaller:
 
     @property
     def descends(self) -> bool:
-        """Whether the function also takes steps."""
+        """Whether the function also takes steps; only problems with `overwrites` may do so."""
         return hasattr(self.gradient, "descend")
 
     def descend(
         self, w: np.ndarray, rows: np.ndarray, moved: np.ndarray, descent: tuple[Any, ...]
     ) -> float:
-        """Take a step by the gradient of some rows in one call; return the sum of their losses.
+        """Take a step by the gradient of some rows in one call; return the sum of the losses.
 
         moved : shape (n_params,), the same memory as `w`, but writable
-        descent : the rule's numbers for its step
+        descent : the rule's numbers and arrays for its step (`hogshare.rules.protocol.Descent`)
 
-        Raises NotFinite. In this case no step has been taken.
+        Call this method only if `descends`, and only in a worker that may write the vector. The
+        arrays of `descent` are the worker's own state of the rule, and the call changes them. The
+        call overwrites `out` with the step. Raises NotFinite if the sum of the losses is not
+        finite; in this case no step has been taken.
         """
         loss = self.gradient.descend(w, rows, self.out, moved, descent)  # type: ignore[attr-defined]
         return self._finite(loss, rows, w)
@@ -608,8 +620,8 @@ class GradientCaller:
     def part(self, w: np.ndarray, rows: np.ndarray, share: float, out: np.ndarray) -> float:
         """Write the contribution of some rows to a mini-batch's gradient; return the loss.
 
-        `out` is overwritten. The contributions of all parts add up to the mini-batch's gradient:
-        the sum over its rows, or their mean.
+        The call overwrites the argument `out`. The contributions of all parts of the mini-batch add
+        up to its gradient: the sum over its rows, or their mean if the problem has `by_mean`.
         """
         of_part = getattr(self.gradient, "part", None)
         if of_part is not None:
@@ -624,7 +636,7 @@ class GradientCaller:
         return loss
 
     def add_to(self, total: np.ndarray, places: np.ndarray | None) -> None:
-        """Add the last call's `out` to `total`, at the places that the call has written."""
+        """Add the `out` of the last call to `total`, at the places that this call has written."""
         if places is None:
             total += self.out
         else:
@@ -675,10 +687,10 @@ class GradientCaller:
 
 
 class Stepper:
-    """Call a problem's pass, and check the result.
+    """Call the `advance` method of a problem, and check the result.
 
-    problem : a problem with a pass
-    advance : a wrapper of the same pass, to call instead
+    problem : a problem that defines `advance`
+    advance : function to call in place of ``problem.advance_for_worker(NOBODY)``
     """
 
     def __init__(self, problem: GradientProblem, advance: Callable[..., Any] | None = None) -> None:
@@ -686,7 +698,7 @@ class Stepper:
         self.advance = advance or problem.advance_for_worker(NOBODY)
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take the steps in `w`; return the sum of the rows' losses, each before its own step."""
+        """Take the steps in place in `w`; return the sum of the losses, each before its step."""
         try:
             # a view: the function may change its shape or dtype in place
             loss = self.advance(w.view(), rows, eta)
@@ -708,13 +720,13 @@ class Stepper:
 
 
 def _one_pass(problem: GradientProblem, w: np.ndarray) -> Callable[[np.ndarray], float]:
-    """Return a function that runs a pass over some rows without changing the vector."""
+    """Return a function that calls `advance` with some rows and does not change the vector."""
     step, mine = Stepper(problem), w.copy()
     return lambda rows: step(mine, rows, 0.0)
 
 
 class NotFinite(GradientError):
-    """A loss or a gradient is not finite; at a finite vector the user's function is the cause."""
+    """A loss or a gradient is not finite. If the vector is finite, the function is the cause."""
 
 
 def _is_finite(vector: np.ndarray) -> bool:

@@ -1,9 +1,17 @@
 """Steps of a network of dense layers, many mini-batches per call: a worker's slice and memory.
 
-Writers: a `Trainer` writes its own memory, and through its kernel the vector
-(`hogshare.kernels.networks.network_training`). Readers: the other workers of its team read
-`exchange` and `words`. Freeing: a `Trainer` belongs to one worker and ends with it; `exchange` and
-`words` belong to the session.
+A team is the workers that compute each mini-batch together. Writers: the kernel of a `Trainer`
+(`hogshare.kernels.networks.network_training`) writes the worker's own memory, its own elements of
+the vector, and in `TeamArrays` its own part of `exchange` and its own row of `words`. If workers
+are processes, it also copies its own elements of the vectors to `before`, at the end of a block and
+before it overwrites them. The first worker of the team writes `sorted`. A worker that updates rows
+late (`are_late`) sorts in its own memory. A worker that goes on alone after another worker is gone
+writes all of `words` and `before` (`TeamArrays.break_up`, `save`, `note_through`).
+
+Readers: every worker of the team reads `exchange`, `words` and `sorted`. Only a worker that goes on
+alone reads `before`, to undo a block that was written in part (`TeamArrays.put_back`). Freeing: the
+session owns the four arrays and frees them. A `Trainer` belongs to one worker, and its own memory
+ends with it.
 """
 
 from __future__ import annotations
@@ -25,27 +33,27 @@ from hogshare.problems.kernel_arrays import frozen, line_zeros
 from hogshare.problems.layers import LayerPlan
 from hogshare.problems.sparse_columns import SparseColumns
 
-STRIP_BYTES = 1 << 14  # derivatives that stay in the nearest cache from their sum to their step
+STRIP_BYTES = 1 << 14  # bytes of derivatives that stay in the first-level cache until their step
 LATE_BYTES = 1 << 20  # size of a first layer above which untouched rows are updated late
 LATE_SHARE = 0.25  # largest share of its rows that a mini-batch touches in that case
-# bounds on the steps in a block: copying a slice must be a small share of their time, and calls
-# must be few
+# bounds on the number of steps in a block: copying a slice must take a small share of the time of
+# the steps, and there must be few calls
 LOAD_SHARE, FEWEST_STEPS, MOST_STEPS = 0.03, 8, 1 << 12
-CALL_PRODUCTS = 1.6e9  # products in a block: some 20 milliseconds, so a call's overhead is small
+CALL_PRODUCTS = 1.6e9  # products in a block: about 20 ms, much more than a call's overhead
 
 
 @dataclass(frozen=True)
 class SliceLayout:
-    """The places of a team worker's slice of a network, and the sizes of its memory.
+    """The layout of a worker's slice of a network, and the sizes of the worker's memory.
 
-    layers : int64 (n_layers, slices.N_COLUMNS)
+    layers : int64 (n_layers, slices.N_COLUMNS), places and sizes of each layer
     n_own : length of the slice
-    spare : place of one extra row of the first layer in the slice
-    n_numbers : length of a mini-batch's memory
+    spare : place in the slice of one extra row of the first layer
+    n_numbers : length of the memory for a mini-batch
     n_part : number of values that each worker of the team exchanges in one mini-batch
     strip : number of rows of coefficients whose derivatives are computed at once
     n_slopes : number of these derivatives
-    n_flipped : number of a layer's transposed coefficients
+    n_flipped : largest number of transposed coefficients of a layer
     """
 
     layers: np.ndarray
@@ -70,7 +78,7 @@ def may_team(plan: LayerPlan, size: int, itemsize: int) -> bool:
 
 
 def _spans(n_units: int, size: int, itemsize: int) -> list[tuple[int, int]]:
-    """Return each worker's units of a layer: whole vectors, whose numbers differ by at most 1."""
+    """Return the units of each worker in a layer: whole vectors, equal in number up to one."""
     lanes = VECTOR_BYTES // itemsize
     n_vectors = -(-n_units // lanes)
     ends = [min(n_units, k * n_vectors // size * lanes) for k in range(size + 1)]
@@ -125,9 +133,9 @@ def layout_of(
 
 
 def steps_of_block(plan: LayerPlan, values: float, batch: int) -> int:
-    """Return the number of mini-batches in a block: copying slices must take a small share.
+    """Return the number of mini-batches in a block, so large that copying slices costs little.
 
-    values : number of values of a row that are read
+    values : mean number of values that are read of a row
     """
     first, others = plan.rows[0], plan.rows[1:]
     hidden = sum(row[network_gradient.N_IN] * row[network_gradient.N_OUT] for row in others)
@@ -142,9 +150,9 @@ def steps_of_block(plan: LayerPlan, values: float, batch: int) -> int:
 class TeamArrays(NamedTuple):
     """Memory that a team shares; it belongs to the session.
 
-    words : int64 (size, layout.WORD)
-    exchange : the vector's type (size, 2 * n_part or more), zeros when the run begins
-    before : the vector's type (3 or fewer, n_params), numbers that workers have overwritten
+    words : int64 (size, layout.WORD), the point that each worker has reached
+    exchange : the vector's type (size, 2 * n_part or more), exchanged sums; zeros at the start
+    before : the vector's type (3 or fewer, n_params), copies of the vectors before a block's steps
     sorted : values of mini-batches, with the shapes of `shared_values`
     table, control : the run's progress table and control array
     n_layers : number of layers of the network
@@ -164,35 +172,35 @@ class TeamArrays(NamedTuple):
         return _first_point(block, self.n_layers) + _points(self.n_layers, n_steps) - 1
 
     def break_up(self, me: int, block: int, n_steps: int) -> None:
-        """End the team; once this returns, no other worker writes a block's numbers."""
+        """End the team, and wait until no other worker writes the elements of a block."""
         points = _first_point(block, self.n_layers), self._last_point(block, n_steps)
         network_training.break_up(self.words.reshape(-1), self.table, me, *points)
 
     def is_through(self, block: int, n_steps: int) -> bool:
-        """Return whether all workers have written a block's steps."""
+        """Return whether all workers of the team have written the steps of a block."""
         return bool(
             (self.words[:, network_training.HOW_FAR] >= self._last_point(block, n_steps)).all()
         )
 
     def put_back(self, block: int, vectors: Sequence[np.ndarray]) -> None:
-        """Undo a block that some workers have written and other workers have not."""
+        """Undo a block that only some workers have written: copy `before` to the vectors."""
         if (self.words[:, network_training.WRITES] == _first_point(block, self.n_layers)).any():
             for vector, before in zip(vectors, self.before, strict=False):
                 vector[:] = before
 
     def save(self, me: int, block: int, vectors: Sequence[np.ndarray]) -> None:
-        """Copy the vectors before worker `me` alone overwrites them."""
+        """Copy the vectors to `before`; call this before worker `me` alone overwrites them."""
         for vector, before in zip(vectors, self.before, strict=False):
             before[:] = vector
         self.words[me, network_training.WRITES] = _first_point(block, self.n_layers)
 
     def note_through(self, block: int, n_steps: int) -> None:
-        """Record that one worker alone has written a block's steps."""
+        """Record in all rows of `words` that one worker alone has written a block's steps."""
         self.words[:, network_training.HOW_FAR] = self._last_point(block, n_steps)
 
 
 def _points(n_layers: int, n_steps: int) -> int:
-    """Return how often a block's team synchronises: once at first, in steps, thrice at its end."""
+    """Return the number of synchronisations in a block: 1 at first, those of steps, 3 at last."""
     return 4 + 2 * n_layers * n_steps
 
 
@@ -204,12 +212,12 @@ class Trainer:
     """A worker's steps on a network; a call takes the steps of a block.
 
     plan : plan of dense layers
-    inputs : the problem's rows
-    targets, weights, loss, alpha : the problem's attributes
+    inputs : the problem's rows, read in place
+    targets, weights, loss, alpha : the problem's attributes; the arrays are read in place
     batch : number of rows in a mini-batch; a block's last mini-batch may have fewer
-    me : number of the worker
-    size : number of workers
-    shared : memory of the team; None if there is one worker
+    me : number of the worker in the team
+    size : number of workers of the team
+    shared : memory of the team, or None if there is one worker
     """
 
     def __init__(
@@ -251,20 +259,24 @@ class Trainer:
         words, exchange, self._before, _, table, control, _, saves = shared
         places = words.reshape(-1), exchange.reshape(-1), found.n_part, exchange.shape[1]
         self._team = network_training.Team(me, size, int(saves), *places, table, control)
+        # without the last fields, `counts` and `n_dense`: `_net` has `n_dense`
         self._inputs = network_training.Inputs(*inputs[:-2], targets, weights)
 
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, descents: tuple[Any, ...], block: int
     ) -> float | None:
-        """Take the steps of a block; return the sum of the mini-batches' losses, or None.
+        """Take the steps of a block; return this worker's share of the summed losses, or None.
 
-        w : shape (n_params,), written
+        w : shape (n_params,), overwritten; each worker of a team writes its own elements
         rows : int64, rows of the mini-batches in the order of the steps
-        descents : the steps, from `Rule.descents`
+        descents : arguments of the steps, from `Rule.descents`; their arrays are overwritten
         block : number of the block in the run, the same for the whole team
 
-        Returns None if a worker of the team is gone, and NaN if the numbers have left the range. In
-        both cases nothing is written.
+        All workers of the team must call this with the same rows. Returns None if a worker of the
+        team is gone, and NaN if values have overflowed. In both cases this worker has not written
+        `w` and the arrays of `descents`. There is one exception: if workers are processes and one
+        is gone at the end of a block, other workers may have written; `TeamArrays.put_back` undoes
+        this.
         """
         kind, first, second, steps = descents
         numbers = np.zeros((len(steps), slices.N_NUMBERS))
@@ -299,9 +311,9 @@ class Trainer:
 def are_late(inputs: SparseColumns, width: int, batch: int) -> bool:
     """Return whether untouched rows of a wide first layer are updated late, not in every step.
 
-    Late updates pay if a mini-batch touches few of the layer's rows.
+    Late updates save time if a mini-batch touches few rows of the layer.
 
-    width : length of a row in this worker's slice
+    width : length of a row of the layer in this worker's slice
     """
     if len(inputs.indptr) < 2:
         return False
@@ -313,7 +325,7 @@ def are_late(inputs: SparseColumns, width: int, batch: int) -> bool:
 def values_of(
     inputs: SparseColumns, batch: int, copies: int
 ) -> dict[str, tuple[tuple[int, int], str]]:
-    """Return shapes and types of `Values`, for mini-batches of `batch` rows."""
+    """Return the shapes and dtypes of `Values`, for mini-batches of `batch` rows."""
     most = inputs.most_values(batch)
     return {
         "ends": ((copies, inputs.n_sparse), "int64"),
@@ -329,7 +341,7 @@ def _own_values(inputs: SparseColumns, batch: int) -> Values:
 def shared_values(
     plan: LayerPlan, inputs: SparseColumns, batch: int, size: int
 ) -> dict[str, tuple[tuple[int, int], str]]:
-    """As `values_of`, for a team; empty if even the worker with fewest units updates rows late."""
+    """Return shapes as `values_of` does, for a team; 0 copies if the first worker sorts alone."""
     first = layout_of(plan, 0, size, batch, inputs.dense.itemsize, inputs.n_dense).layers[0]
     late = are_late(inputs, int(first[slices.WIDTH]), batch)
     return values_of(inputs, batch, 0 if late else 2)

@@ -2,16 +2,16 @@
 
 Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation", Algorithm 2.
 After batch t the topics are ``lambda = (1 - rho_t) lambda + rho_t (prior + ratio S_t)``. S_t are
-the batch's statistics, which are nonzero for its own words only; rho_t is the share of the topics
-that the step replaces; ratio is the number of all documents over the number in the batch. In this
-form every step changes every number. So this problem's vector is the u of
-``lambda = prior + P_t u`` with ``P_t = prod_{i <= t} (1 - rho_i)``. For u the same step is
-``u += rho_t ratio S_t / P_t``: a batch changes only the numbers of its words, and the steps of
-several workers add up in any order. The vector also has the sums of u over the words, and the
-number of its steps, from which every worker reads t.
+the statistics of the batch, which are nonzero only for the words of the batch. rho_t is the share
+of the topics that the step replaces. ratio is the number of all documents, divided by the number of
+documents in the batch. In this form every step changes every element of lambda. So the vector of
+this problem is u, defined by ``lambda = prior + P_t u`` with ``P_t = prod_{i <= t} (1 - rho_i)``.
+For u the same step is ``u += rho_t ratio S_t / P_t``: a batch changes only the elements of its
+words, and the steps of several workers add up in any order. The vector also contains the sums of u
+over the words, and the number of its steps, from which every worker computes t.
 
 Departure: a worker does not see steps that are not yet in the vector, so two workers may take their
-steps with the same rho_t. The later step then has the rho of the earlier step.
+steps with the same rho_t. In the paper, the later of these steps has a smaller rho.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from hogshare.problems.params import Params, params_of
 from hogshare.system import missed_calls, ranges
 from hogshare.system.interrupts import leaves_numpy
 
-SHAPE, SIZE = 100.0, 0.01  # of the gamma distribution from which initial numbers are drawn
+SHAPE, SIZE = 100.0, 0.01  # of the gamma distribution of initial topics and shares
 EPS = float(np.finfo(np.float64).eps)  # added to a likelihood
-LEAST = 1e-250  # least P_t of steps; the inverse of a smaller P_t may overflow
+LEAST = 1e-250  # least P_t in a step; the inverse of a smaller P_t may overflow
 LEAST_PRIOR = float(np.finfo(np.float32).tiny)  # smaller priors lose digits in float32
 MAX_SEED = np.iinfo(np.int32).max
-SPARSE_SHARE = 0.25  # a batch with a larger share of the words counts as changing all numbers
+SPARSE_SHARE = 0.25  # if a batch has a larger share of the words, its step counts as dense
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,12 @@ class TopicParams(Params):
     Attributes
     ----------
     components : ndarray of shape (n_topics, n_words)
-        Variational parameters of the topics: pseudo-counts of a word's occurrences in a topic.
+        Variational parameters of the topics: a pseudo-count of the occurrences of each word in each
+        topic.
     n_batches : int
-        Number of batches that they include, also batches before the run.
+        Number of batches that the topics include, with the batches before the run.
     random_state : RandomState
-        State with which another run continues this one.
+        State to pass to the problem of another run that continues this run.
     """
 
     components: np.ndarray = None  # type: ignore[assignment]
@@ -102,27 +103,27 @@ class TopicsProblem(GradientProblem):
     # -- the vector ------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """Return the vector of the topics at which a run begins."""
+        """Return the vector of the initial topics, at which a run begins, as a new array."""
         vector = np.zeros(self.n_params)
         vector[: -self.n_topics - 1] = (self._components.T - self.word_prior).ravel()
         vector[-self.n_topics - 1 : -1] = (self._components - self.word_prior).sum(axis=1)
         return vector
 
     def parts(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two views: the vector's numbers by word and topic, and their sums by topic."""
+        """Return two views of a vector: u by word and topic (flat), and the sums of u by topic."""
         return vector[: -self.n_topics - 1], vector[-self.n_topics - 1 : -1]
 
     def weight(self, step: int) -> float:
-        """Return the share of the topics that a step, counted from 0, replaces: the paper's rho."""
+        """Return the paper's rho: the share of the topics that step `step` (from 0) replaces."""
         return float((self.offset + self.n_batches + 1 + step) ** -self.decay)
 
     def left_after(self, n_steps: int) -> float:
-        """Return the share of the initial topics that remains after some steps: P_t."""
+        """Return P_t, the share of the initial topics that remains after `n_steps` steps."""
         steps = np.arange(self.n_batches + 1, self.n_batches + 1 + n_steps)
         return float(np.exp(np.log1p(-((self.offset + steps) ** -self.decay)).sum()))
 
     def components(self, vector: np.ndarray) -> np.ndarray:
-        """Return the topics: float64 of shape (n_topics, n_words)."""
+        """Return the topics of a vector as a new float64 array of shape (n_topics, n_words)."""
         u, _ = self.parts(vector)
         left = self.left_after(round(float(vector[-1])))
         return np.ascontiguousarray(self.word_prior + left * u.reshape(-1, self.n_topics).T)
@@ -137,7 +138,7 @@ class TopicsProblem(GradientProblem):
         )
 
     def _random_state_after(self) -> np.random.RandomState:
-        """Return the state for a next run; after one worker's run it continues the run's draws."""
+        """Return a state for the next run; after one worker's run it continues the draws."""
         first = self._first
         if first is not None and first.sequential and first.stream is not None:
             return copy.deepcopy(first.stream)
@@ -148,13 +149,13 @@ class TopicsProblem(GradientProblem):
     # -- steps -----------------------------------------------------------------------------------
 
     def for_worker(self, me: int) -> Reader:
-        """Return a worker's scratch, with the draws of the blocks that it claims."""
+        """Return a worker's `Reader`, which has its own scratch memory and random draws."""
         return self._announced(Reader(self), me)
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
-        """Write minus a batch's step to `out`; return minus its documents' part of the bound."""
+        """Write minus the step of a batch to `out`; return minus the bound of its documents."""
         return Reader(self)(w, rows, out)
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
@@ -162,7 +163,7 @@ class TopicsProblem(GradientProblem):
         return Stepping(self)(w, rows, eta)
 
     def advance_for_worker(self, me: int) -> Stepping:
-        """Return a worker's scratch, with the draws of the blocks that it claims."""
+        """Return a worker's `Stepping`, which has its own scratch memory and random draws."""
         return self._announced(Stepping(self), me)
 
     def _announced(self, reader: AnyReader, me: int) -> AnyReader:
@@ -173,14 +174,15 @@ class TopicsProblem(GradientProblem):
     # -- passes over all documents ---------------------------------------------------------------
 
     def objective(self, params: np.ndarray) -> float:
-        """Return minus the evidence's lower bound, per document."""
+        """Return minus the lower bound of the log-evidence, divided by the number of documents."""
         return self.evaluate(params)[0]
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
         """Return minus the bound per document, and its natural gradient.
 
-        The gradient is ``lambda`` minus its next value. The documents' shares of topics are fitted
-        again, each from 1.
+        The gradient is ``lambda`` minus the value of ``lambda`` after a step with all documents and
+        rho 1, per document. The shares of topics in each document are fitted again, from ones. If
+        ranks have parts of the documents, all ranks must call this method.
         """
         u, totals = self.parts(frozen(np.asarray(params, dtype=self.dtype)))
         left = self.left_after(round(float(params[-1])))
@@ -194,7 +196,7 @@ class TopicsProblem(GradientProblem):
         return -bound / self.n_all, away / self.n_all
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`; each batch represents the documents of all parts."""
+        """Return a copy as `GradientProblem.among` does; its `total` is the sum over all parts."""
         own = self._copy_among(whole)
         (documents,) = own.totals(np.array([self.total]))
         own.total = float(documents[0])
@@ -202,22 +204,23 @@ class TopicsProblem(GradientProblem):
 
 
 class DocumentDraws:
-    """Initial numbers of documents: they depend on seed and block, not on the worker.
+    """Initial shares of documents; they depend on the seed and the block, not on the worker.
 
-    One worker draws block after block from the topics' random stream, as scikit-learn does. Several
-    workers would each have to draw the others' numbers too. So with several workers each block has
-    its own stream, which depends on the seed, the site, the epoch and the block.
+    A single worker draws the shares of all blocks from one random stream, as scikit-learn does.
+    With several workers, each worker would have to draw the shares of the other workers' blocks
+    from this stream. So with several workers each block has its own stream, which depends on the
+    seed, the site, the epoch and the block.
     """
 
     def __init__(self, problem: TopicsProblem) -> None:
         self.n_topics = problem.n_topics
         self.begins = problem.random_state
-        self.stream: np.random.RandomState | None = None  # None: no block yet; all numbers are 1
+        self.stream: np.random.RandomState | None = None  # None: before any block, shares are 1
         self.sequential = False
         self.n_rows = 0  # rows that have been drawn in sequence
 
     def begin(self, claim: BlockClaim) -> None:
-        """Begin a block."""
+        """Set the random stream to the beginning of a block."""
         self.sequential = claim.n_workers == 1
         if not self.sequential:
             seed = copy.deepcopy(self.begins).randint(MAX_SEED)
@@ -229,14 +232,14 @@ class DocumentDraws:
         self.numbers(claim.rows_before - self.n_rows)  # skip rows that a resumed run has done
 
     def numbers(self, n_rows: int) -> np.ndarray:
-        """Return the next rows' initial numbers: float64 of shape (n_rows, n_topics)."""
+        """Return the initial shares of the next rows as float64 of shape (n_rows, n_topics)."""
         shape = n_rows, self.n_topics
         self.n_rows += n_rows
         return np.ones(shape) if self.stream is None else self.stream.gamma(SHAPE, SIZE, shape)
 
 
 class Reader:
-    """One worker's scratch and draws; a call computes a batch's step as a gradient."""
+    """Compute the step of a batch as a gradient, with scratch memory and draws of one worker."""
 
     def __init__(self, problem: TopicsProblem) -> None:
         self.problem = problem
@@ -250,7 +253,7 @@ class Reader:
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
-        """Write minus the step of a batch to `out`, as a gradient."""
+        """Write minus the step of a batch to `out`, and return as `TopicsProblem.gradient` does."""
         problem = self.problem
         n_ids, factor, bound = self._batch(w, rows)
         spread(self.desk, n_ids, -factor, out)
@@ -262,7 +265,7 @@ class Reader:
         return -bound, np.concatenate([of_words, self.of_all])
 
     def _batch(self, w: np.ndarray, rows: np.ndarray) -> tuple[int, float, float]:
-        """Fit a batch; return its number of words, the factor of its counts, and its bound."""
+        """Fit a batch; return its number of distinct words, its counts' factor, and its bound."""
         problem = self.problem
         n_steps, left = self._steps_in(w)
         rho = problem.weight(n_steps)
@@ -278,9 +281,9 @@ class Reader:
         gammas: np.ndarray,
         most: int | None = None,
     ) -> tuple[float, np.ndarray]:
-        """Fit many documents; return their bound, and each word's expected counts by topic.
+        """Fit many documents; return their bound, and the expected counts by word and topic.
 
-        gammas : initial numbers of all documents
+        gammas : initial shares of all documents, overwritten by the fitted shares
         """
         bound, seen = 0.0, np.zeros((self.problem.n_words, self.problem.n_topics))
         for first in range(rows.start, rows.stop, PASS_ROWS):
@@ -300,10 +303,10 @@ class Reader:
         gammas: np.ndarray,
         most: int | None = None,
     ) -> tuple[int, float]:
-        """Fit the shares of some documents; return their number of words, and their bound.
+        """Fit the shares of some documents; return their number of distinct words, and their bound.
 
-        gammas : initial numbers of the documents, overwritten by the fitted numbers
-        most : largest number of passes over a document; None: the problem's limit
+        gammas : initial shares of the documents, overwritten by the fitted shares
+        most : largest number of passes over a document, or None for the problem's limit
         """
         problem = self.problem
         begins = problem.documents.begins
@@ -341,7 +344,7 @@ class Reader:
         )
 
     def _steps_in(self, w: np.ndarray) -> tuple[int, float]:
-        """Return the number of steps in a vector, and P_t after them."""
+        """Return the number of steps that a vector includes, and P_t after these steps."""
         n_steps = round(float(w[-1]))
         known, left = self._known
         if n_steps < known:
@@ -363,7 +366,7 @@ class Stepping(Reader):
     """A reader that takes the step in place."""
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
-        """As `TopicsProblem.advance`."""
+        """Take the step of a batch in place in `w`; return minus the bound of its documents."""
         n_ids, factor, bound = self._batch(w, rows)
         add_step(self.desk, n_ids, eta * factor, w)
         return -bound
@@ -391,42 +394,50 @@ def topics(
 ) -> TopicsProblem:
     """State the topics of documents as a problem (latent Dirichlet allocation).
 
-    The objective is minus the evidence's lower bound, per document. A block of documents is a
-    batch, so it is one step: pass ``block=`` to `solve` (default 64), and no ``step=``.
+    The objective is minus the lower bound of the log-evidence, per document. A block of documents
+    is a batch and makes one step. Pass the number of documents in a block to `solve` as ``block=``
+    (default 64), and do not pass ``step=``.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_documents, n_words)
-        Count of each word in each document: at least 0.
+        Count of each word in each document; at least 0. The problem may read X in place, so do not
+        change X while the problem is in use. (A CSR matrix of floats without duplicate entries is
+        read in place; other inputs are copied.)
     n_topics : int, default=10
     doc_topic_prior, topic_word_prior : float or None, default=None
-        Prior of the documents' shares of topics, and prior of the topics' shares of words; None:
-        ``1 / n_topics``.
+        Prior of the shares of topics in a document, and prior of the shares of words in a topic. By
+        default both are ``1 / n_topics``.
     learning_decay : float, default=0.7
-        Kappa of ``rho_t = (learning_offset + t) ** -learning_decay``, the share of the topics that
-        batch t replaces, where t counts from 1. Above 0 and at most 1; above 0.5 the steps
-        converge.
+        Exponent (kappa in the paper) of ``rho_t = (learning_offset + t) ** -learning_decay``, which
+        is the share of the topics that batch t replaces; t counts from 1. The exponent is above 0
+        and at most 1. If it is above 0.5, the steps converge.
     learning_offset : float, default=10.0
-        At least 1.
+        The offset in rho_t, at least 1 (tau_0 in the paper).
     total_samples : float or None, default=None
-        Number of documents from which the batches are drawn; None: the number of rows of X.
+        Number of documents from which the batches are drawn; by default the number of rows of X.
     mean_change_tol : float, default=1e-3
-        A document's shares are fitted until the mean change of its numbers is smaller.
+        The shares of topics in a document are fitted until the mean change of the document's
+        variational parameters in a pass is smaller than this number.
     max_doc_update_iter : int, default=100
-        Largest number of passes over a document.
+        Largest number of passes over a document in one fit of its shares.
     components : array-like of shape (n_topics, n_words), default=None
-        Initial topics, such as ``report.model.components``; None: drawn.
+        Initial topics, such as ``report.model.components``; they are copied. By default the initial
+        topics are drawn with `random_state`.
     n_batches : int, default=0
         Number of batches that `components` already includes (``report.model.n_batches``).
     random_state : int, RandomState instance or None, default=None
-        State for the initial topics and the documents' initial shares. The initial shares of a
-        block are the same for any worker, and each time that the problem is solved. To continue
-        another run, pass ``report.model.random_state``.
+        Source of random numbers for the initial topics and for the initial shares of the documents.
+        An int gives the same draws for each call of `topics`. If None, the draws come from NumPy's
+        global random state. A RandomState instance is advanced if the initial topics are drawn; the
+        problem draws the initial shares from a copy. The initial shares of a block do not depend on
+        the worker, and are the same each time that the problem is solved. To continue another run,
+        pass ``report.model.random_state``.
 
     Returns
     -------
     TopicsProblem
-        ``report.model.components`` are the topics.
+        A problem for `solve`. After the run, ``report.model.components`` contains the topics.
 
     Raises
     ------
@@ -435,12 +446,14 @@ def topics(
 
     Notes
     -----
-    Source: Hoffman, Blei and Bach 2010, Algorithm 2. In this form the steps add up in any order,
-    and a step changes only the words of its batch: see ``docs/guide/topics.md``. With one worker
-    and ``shuffle=False`` the steps equal the steps of
+    Source: Hoffman, Blei and Bach 2010, Algorithm 2. The algorithm is rewritten in a form in which
+    the steps add up in any order, and a step changes only the words of its batch; see
+    ``docs/guide/topics.md``. With one worker and ``shuffle=False`` the steps equal the steps of
     `sklearn.decomposition.LatentDirichletAllocation`, up to rounding.
-    ``plane=Shared(exchange=None)`` suits several workers: all workers see a batch at once. A
-    `Master`'s cutoff drops batches. Averages of iterates are meaningless for topics.
+
+    ``plane=Shared(exchange=None)`` suits several workers, because all workers see the step of a
+    batch at once. A `Master` with a cutoff drops batches. Averages of iterates are meaningless for
+    topics.
 
     Examples
     --------
@@ -506,9 +519,10 @@ def topics(
 
 
 def documents_of(X: Any) -> tuple[Documents, int]:
-    """Check documents; return their rows for kernels, and the number of words.
+    """Check documents; return their rows in the form of kernels, and the number of words.
 
-    Raises ValueError if a count is negative, NaN or infinite, or an index is out of range.
+    Raises ValueError if a count is negative, NaN or infinite, or if an index is out of range. The
+    returned rows may be views of X.
     """
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_non_negative
@@ -520,6 +534,6 @@ def documents_of(X: Any) -> tuple[Documents, int]:
 
 
 def as_documents(X: Any) -> Documents:
-    """Convert checked rows, dense or CSR, for kernels."""
+    """Return checked rows in the form of kernels; CSR rows are read in place, dense rows copied."""
     rows = sp.csr_array(X)
     return Documents(*(frozen(part) for part in (rows.data, rows.indices, rows.indptr)))
