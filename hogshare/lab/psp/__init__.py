@@ -1,5 +1,5 @@
-"""PSP's clockwork: progress of workers with block times and barriers but no model; the tuner.
+"""PSP's simulated workers, which have block times and a barrier but no model; and a tuner.
 
-Without vectors, gradients and message times, a million workers are one array. The public names are
-in `hogshare.simulation`.
+Without vectors, gradients and message times, a million workers fit into a few arrays. The public
+names are in `hogshare.simulation`.
 """

@@ -1,9 +1,9 @@
-"""Simulate the progress of workers behind a barrier, on a virtual clock and without a model.
+"""Simulate the progress of workers under a barrier, on a virtual clock and without a model.
 
-Every worker computes blocks; their times are drawn from a law. At a block's end the worker's clock
-advances and it polls the barrier. A worker that may not pass polls again every `poll` virtual
-seconds. Gradients and message times are not simulated. The events are in
-`hogshare.lab.psp.kernels.clockwork`.
+Every worker computes blocks, whose times are drawn from a law (a distribution). At the end of a
+block, the worker's clock advances, and the worker polls the barrier. A worker that may not pass
+polls again every `poll` virtual seconds. Gradients and message times are not simulated.
+`hogshare.lab.psp.kernels.clockwork` processes the events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOTALS = (
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """The result of a run.
+    """The result of a run of `progress`.
 
     Attributes
     ----------
@@ -44,30 +44,31 @@ class Progress:
     seconds : float
         Virtual seconds of the run.
     clock : int64 array, shape (n_workers,)
-        Blocks that each worker has completed, plus its clock when it joined.
+        Each worker's clock at the end: its clock when it joined plus its completed blocks.
     waiting : float64 array, shape (n_workers,)
         Virtual seconds that each worker has waited.
     present : float64 array, shape (n_workers,)
-        Virtual seconds between joining and leaving.
+        Virtual seconds of each worker between joining and leaving.
     updates : int
-        Blocks completed: updates at the server.
+        Number of completed blocks, which are the updates at the server.
     checks : int
-        Polls of the barrier.
+        Number of polls of the barrier.
     polls : int
-        Number of the checks that were not at a block's end.
+        Number of polls that were not at the end of a block.
     passes : int
         Number of passes of the barrier.
     control_messages : int
-        Clocks requested: one at each poll of a barrier without a sample, and the sample's size at
-        each poll of a barrier with a sample.
+        Number of requested clocks: one at each poll of a barrier without a sample, the sample's
+        size at each poll of a barrier with a sample, and none with ASP.
     leads : int64 array
-        ``leads[x]`` passes had a lead of x blocks over the least clock.
+        ``leads[x]`` is the number of passes with a lead of x blocks over the least clock.
     times : float64 array
         Virtual seconds at which updates were counted.
-    updates_by : int64 array, shape of times
-        Updates until each of the times.
+    updates_by : int64 array, shape of `times`
+        Number of updates until each of the times.
     events : list of (float, int, str) or None
-        Virtual seconds, worker, and event: completed, passed, joined, left.
+        Virtual seconds, worker and kind of each event: completed, passed, joined or left. None if
+        events were not recorded.
     """
 
     barrier: str
@@ -113,7 +114,7 @@ class Progress:
         return float(self.waiting.sum() / self.present.sum()) if self.present.any() else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: totals and counts over workers, without arrays by worker."""
+        """Return plain data for JSON: totals and means, without the arrays that have one entry per worker."""
         values, counts = np.unique(self.clock, return_counts=True)
         return {
             **{name: getattr(self, name) for name in TOTALS},
@@ -133,9 +134,9 @@ def slow(n_workers: int, share: float, factor: float, seed: int = 0) -> np.ndarr
     share : float
         Share of slow workers, between 0 and 1, rounded to whole workers.
     factor : float
-        Factor of a slow worker's block times.
+        Factor by which a slow worker's block times are multiplied.
     seed : int, default=0
-        Decides which workers are slow.
+        Seed of the choice of slow workers.
 
     Returns
     -------
@@ -174,38 +175,39 @@ def progress(
     times: Sequence[float] = (),
     events: bool = False,
 ) -> Progress:
-    """Simulate workers behind a barrier: their completed blocks and waiting times.
+    """Simulate workers under a barrier, and count their completed blocks and waiting times.
 
     Parameters
     ----------
     barrier : ASP, BSP, SSP, PBSP, PSSP, Fraction or Throttled
-        As in `hogshare.solve`, with the same predicate: a sample of all workers or more means no
-        sample.
+        The same predicates as in `hogshare.solve`. If the sample has as many workers as the run or
+        more, all clocks are compared, without a sample.
     n_workers : int
-        Up to millions. PSP's papers call them nodes.
+        Number of workers, up to millions. PSP's papers call them nodes.
     block_time : law of `hogshare.simulation`, default=None
         Law of the block times; None is ``Exponential(1.0)``.
     seconds : float, default=None
-        Virtual seconds after which the run ends. Give either this or `blocks`.
+        Virtual seconds after which the run ends. Give either `seconds` or `blocks`.
     blocks : int, default=None
-        Clock at which a worker is done and leaves the barrier's world; the run ends when all
+        Clock at which a worker is done and leaves the barrier's world. The run ends when all
         workers are done.
     poll : float or None, default=0.05
-        Virtual seconds after which a worker that may not pass polls again. None or 0: it passes as
-        soon as the barrier allows; not possible for barriers that draw a sample at every poll.
+        Virtual seconds after which a worker that may not pass polls again. With None or 0 a worker
+        passes as soon as the barrier allows; barriers that draw a sample at every poll refuse this.
     slowness : array-like of float, shape (n_workers,), default=None
-        A factor of each worker's block times; see `slow`. None: all are 1.
+        Factors by which the workers' block times are multiplied; see `slow`. None: all are 1.
     seed : int, default=0
-        Below 2**32. The same seed gives the same run, bit for bit.
+        Seed of all draws, below 2**32. The same seed gives the same run, bit for bit.
     joins : mapping of int to float, default=None
-        Virtual seconds at which workers join; all others are present from the beginning. A joining
-        worker begins with the least clock of the others.
+        Virtual seconds at which some workers join; all others are present from the start. A joining
+        worker starts with the least clock of the others.
     leaves : mapping of int to float, default=None
-        Virtual seconds at which workers leave or die; the block that they compute is lost.
+        Virtual seconds at which some workers leave or die. The block that such a worker computes is
+        lost.
     times : sequence of float, default=()
         Virtual seconds, ascending, at which updates are counted.
     events : bool, default=False
-        Record all events, which takes memory.
+        Whether to record all events, which takes memory.
 
     Returns
     -------
@@ -218,12 +220,13 @@ def progress(
 
     Notes
     -----
-    Events at one moment are ordered: workers that leave or join, then ends of blocks by worker,
-    then polls. Block times depend only on seed, worker and block; samples on seed, worker, clock
-    and the number of the poll. Blocks of time 0 end before other events of their moment.
+    Events at the same moment are processed in order: first workers that leave or join, then ends of
+    blocks by worker, then polls. Blocks of time 0 end before the other events of their moment. A
+    block time depends only on the seed, the worker and the block. A sample depends only on the
+    seed, the worker, its clock and the number of its poll.
 
-    A worker that joins does not change fixed samples. A worker that leaves is removed from them.
-    (Workers of `hogshare.solve` draw a new sample in both cases.)
+    A joining worker does not change fixed samples; a leaving worker is removed from them. (Workers
+    of `hogshare.solve` draw a new sample in both cases.)
 
     Source: the simulations of Wang, Catterall and Mortier 2017. The paper specifies neither the law
     of its block times nor when a worker polls again; see ``docs/psp.md``.
@@ -269,7 +272,7 @@ def progress(
 
 
 def _plan(barrier: Barrier, n_workers: int) -> dict[str, Any]:
-    """Return the numbers of a built-in barrier."""
+    """Return the fields of `ClockworkSettings` that describe a built-in barrier."""
     if not isinstance(barrier, BuiltIn):
         raise TypeError(
             f"the barrier {name_of(barrier)} is a function: progress studies are for built-in "
@@ -347,7 +350,7 @@ def _marks(times: Sequence[float]) -> np.ndarray:
 def _changes(
     joins: Mapping[int, float] | None, leaves: Mapping[int, float] | None, n_workers: int
 ) -> list[tuple[float, int, int]]:
-    """Return the joins and leaves as (seconds, kind, worker), in order."""
+    """Return the joins and leaves as (seconds, kind, worker), in ascending order."""
     joins, leaves, changes = joins or {}, leaves or {}, []
     for name, given, kind in (
         ("joins", joins, clockwork_state.JOINED),
@@ -434,7 +437,7 @@ def _world(
 
 
 def _lines(n: int) -> np.ndarray:
-    """Allocate zeros, `N_FIELDS` words per worker, aligned to a cache line."""
+    """Allocate zeros, int64 of shape (n, N_FIELDS), whose rows are aligned to cache lines."""
     size = 8 * clockwork_state.N_FIELDS
     memory = np.zeros((n + 1) * size, np.uint8)  # one line more, for the shift
     begin = -memory.ctypes.data % size
@@ -444,7 +447,10 @@ def _lines(n: int) -> np.ndarray:
 def _run(
     setting: clockwork_state.ClockworkSettings, world: clockwork_state.ClockworkState
 ) -> tuple[clockwork_state.ClockworkState, list[tuple[float, int, str]]]:
-    """Process events until the run is over, and lengthen arrays when the kernel requests it."""
+    """Process events until the run is over; return the final arrays and the recorded events.
+
+    When the kernel requests it, arrays are replaced by longer ones.
+    """
     recorded: list[tuple[float, int, str]] = []
     kernel.start(setting, world)
     why = kernel.PAUSED
@@ -458,7 +464,7 @@ def _run(
 
 
 def _longer(world: clockwork_state.ClockworkState) -> clockwork_state.ClockworkState:
-    """Double the length of the arrays that are indexed by clock."""
+    """Return a state whose arrays that are indexed by clock are copies of twice the length."""
     longer = {}
     for name in ("at_least", "first", "last", "leads", "chance", "chance_near"):
         old = getattr(world, name)
@@ -512,7 +518,7 @@ def _progress(
 
 
 def _done(setting: clockwork_state.ClockworkSettings, world: clockwork_state.ClockworkState) -> int:
-    """Count the workers that have done all their blocks; they do not poll after the last."""
+    """Count the workers that have done all their blocks; they do not poll after the last block."""
     return (
         0
         if setting.blocks < 0

@@ -1,11 +1,12 @@
 """Choose a barrier's sample and staleness for a limit on lead or waiting, by simulation.
 
 At the same staleness, a larger sample gives a shorter lead and more waiting. For each staleness,
-bisection between no sample (ASP) and all workers (SSP) finds the sample at the limit. The best of
-these candidates has the least waiting if the lead is limited, or the least lead if the waiting is
-limited. Among the candidates within 5 % of the best, the one with the fewest requested clocks is
-chosen: a sample of half of all workers costs some hundred times as much as SSP with a server. All
-runs share their seeds, and therefore their block times.
+bisection between no sample (ASP) and all workers (SSP) finds the sample at the limit. If the lead
+is limited, the best of these candidates is the one with the least waiting; if the waiting is
+limited, it is the one with the least lead. Among the candidates within 5 % of the best, `tune`
+chooses the one that requests the fewest clocks: a sample of half of all workers requests some
+hundred times as many clocks as SSP with a server. All candidates are run with the same seeds, and
+therefore with the same block times.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CLOSE = 1.05  # candidates within this factor are equally good: the fewest messa
 
 @dataclass(frozen=True)
 class Candidate:
-    """A barrier with the measured progress of workers behind it.
+    """A barrier, and the progress of simulated workers under it.
 
     Attributes
     ----------
@@ -40,9 +41,9 @@ class Candidate:
     waiting_share : float
         Share of the workers' time spent waiting.
     blocks : float
-        Mean clock at the end.
+        Mean clock of the workers at the end.
     messages : float
-        Clocks requested per completed block.
+        Requested clocks per completed block.
     """
 
     barrier: BuiltIn
@@ -106,32 +107,34 @@ def tune(
     n_workers : int
         At least 2.
     block_time : law of `hogshare.simulation`, default=None
-        An assumed law, or `Measured` seconds of a real run. None: ``Exponential(1.0)``.
+        Law of the block times: an assumed one, or `Measured` seconds of a real run. None is
+        ``Exponential(1.0)``.
     mean_lead : float or None, default=None
-        Largest mean lead of workers over the last one when they pass, in blocks (the papers' lag).
-        Among the barriers that meet it, the one with the least waiting is chosen.
+        Limit of the mean lead of a worker over the least clock at a pass, in blocks (the papers'
+        lag). Among the barriers within the limit, the one with the least waiting is chosen.
     waiting_share : float or None, default=None
-        Largest share of the workers' time spent waiting. Among the barriers that meet it, the one
-        with the least mean lead is chosen. Give either this or `mean_lead`.
+        Limit of the share of the workers' time spent waiting. Among the barriers within the limit,
+        the one with the least mean lead is chosen. Give either `waiting_share` or `mean_lead`.
     staleness : sequence of int, default=0 to 8
-        Values to choose from.
+        Values of the staleness to choose from.
     hold : bool, default=False
-        As in `PBSP` and `PSSP`.
+        Whether a worker's sample stays the same at all polls of a block, as in `PBSP` and `PSSP`.
     placement : Placement or None, default=None
-        Leave out barriers that the placement does not allow. With distributed state these are the
-        barriers that need the clocks of all workers.
+        Placement of the workers' clocks. Barriers that it does not allow are left out; with
+        distributed state these are the barriers that need the clocks of all workers.
     slowness : array-like of float, shape (n_workers,), default=None
-        As in `progress`.
+        Factors of the workers' block times, as in `progress`.
     seconds : float or None, default=None
-        Virtual seconds of a run; None: 40 mean block times. Behind ASP the lead grows with this
-        time.
+        Virtual seconds of a run. None: 40 mean block times. Under ASP the lead grows with the
+        length of the run.
     poll : float or None, default=None
-        As in `progress`, the time after which a worker polls again. If every poll draws a new
-        sample, frequent polls shorten the waiting. None: a twentieth of a mean block time.
+        Virtual seconds after which a waiting worker polls again, as in `progress`. If every poll
+        draws a new sample, frequent polls shorten the waiting. None: a twentieth of the mean block
+        time.
     n_seeds : int, default=5
-        Number of runs per candidate; their means are compared. With few workers, use more.
+        Number of runs per candidate, whose means are compared. With few workers, use more.
     seed : int, default=0
-        Seed of the first run; the others follow.
+        Seed of the first run; the other runs have the next seeds.
 
     Returns
     -------
@@ -147,10 +150,11 @@ def tune(
 
     Notes
     -----
-    With 1000 workers, some 5 to 10 samples are tried per staleness, with n_seeds runs each: 2 to 8
-    seconds in all. The measurements have errors: the waiting behind SSP(6) of 100 workers with
-    log-normal block times varies by a fifth from seed to seed, because one slow block delays all
-    workers. `Candidate` has means; use more seeds for more precision.
+    With 1000 workers, some 5 to 10 samples are tried per staleness, with `n_seeds` runs each; this
+    takes 2 to 8 seconds in all. The numbers of a `Candidate` are means over seeds, and have errors.
+    For example, with 100 workers, log-normal block times and SSP(6), the waiting share varies by a
+    fifth from seed to seed, because one slow block delays all workers. Use more seeds for more
+    precision.
 
     Examples
     --------
@@ -218,7 +222,7 @@ def _wish(mean_lead: float | None, waiting_share: float | None) -> Callable[[Can
 
 
 def _largest_sample(placement: Placement | None, n_workers: int) -> int:
-    """All workers, or one less than the others if no place has all the clocks."""
+    """Return the largest sample: all other workers, or one less if no place has all clocks."""
     if placement is None:
         return n_workers - 1
     placement.check(ASP())
@@ -230,7 +234,7 @@ def _largest_sample(placement: Placement | None, n_workers: int) -> int:
 
 
 def _made(sample: int, staleness: int, n_workers: int, is_fixed: bool) -> BuiltIn:
-    """Make the barrier, of the simplest class."""
+    """Make a barrier of the simplest class with this sample and staleness."""
     if sample == 0:
         return ASP()
     if sample == n_workers - 1:
@@ -241,7 +245,8 @@ def _made(sample: int, staleness: int, n_workers: int, is_fixed: bool) -> BuiltI
 def _halve(answer: Callable[[int], bool], largest: int) -> None:
     """Bisect samples until the limit lies between two neighbours.
 
-    Halve by the geometric mean, because differences between small samples matter most.
+    ``answer(sample)`` measures a sample, and returns on which side of the limit it is. The middle
+    is the geometric mean, because differences between small samples matter most.
     """
     low, high = 0, largest
     at_low = answer(low)

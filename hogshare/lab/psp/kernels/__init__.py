@@ -1,1 +1,1 @@
-"""The virtual clock's compiled functions, of arrays and numbers only."""
+"""The compiled functions of the virtual clock, whose arguments are arrays and numbers only."""

@@ -1,12 +1,13 @@
 """Pass or wait at a barrier without samples, on a virtual clock.
 
-Without samples only the worker's own clock decides, and a larger clock waits longer. `FRONTIER` is
-the largest clock that passes. A worker above it waits in its clock's list until the frontier
-reaches that clock. Workers are never scanned; polls that would fail are counted, not made.
+Without samples, whether a worker passes depends only on its own clock: if a clock passes, every
+smaller clock passes. `FRONTIER` is the largest clock that passes. A worker with a larger clock
+waits in the list of its clock until the frontier reaches that clock. Workers are never scanned.
+Polls that would fail are counted but not made.
 
-`at_least[v]` replaces a search for the minimum: v is the least clock if all live workers have
-reached v. The end of a block increases an
-entry; entries below the least clock are stale.
+``at_least[v]`` is the number of live workers whose clock is v or more. It replaces a search for the
+least clock, which is the largest v that all live workers have reached. The end of a block increases
+one entry. Entries below the least clock are out of date.
 """
 
 from hogshare.kernels.jit.decorators import exact_helper, exact_inlined
@@ -42,7 +43,7 @@ from hogshare.lab.psp.kernels.clockwork_state import (
 
 @exact_inlined
 def near_to(s, w, clock):
-    """Count the other workers within the staleness of a worker with that clock."""
+    """Return the number of workers within the staleness of another worker, which has `clock`."""
     wanted = clock - s.staleness
     if wanted <= w.words[LEAST]:  # all are near, and `at_least` may be stale
         return w.words[LIVE] - 1
@@ -51,7 +52,7 @@ def near_to(s, w, clock):
 
 @exact_inlined
 def frontier_allows(s, w, clock):
-    """Whether the lag rule over all workers lets that clock pass."""
+    """Whether a worker with `clock` passes by the lag rule over all workers."""
     if s.share == 1.0:
         return within(clock, w.words[LEAST], s.staleness)
     return enough(near_to(s, w, clock), w.words[LIVE] - 1, s.share)
@@ -59,7 +60,7 @@ def frontier_allows(s, w, clock):
 
 @exact_inlined
 def raise_least(w):
-    """Raise the least clock as far as the counts allow."""
+    """Raise the least clock to the largest clock that all live workers have reached."""
     while w.words[LEAST] < w.words[MOST] and w.at_least[w.words[LEAST] + 1] == w.words[LIVE]:
         w.words[LEAST] += 1
 
@@ -96,7 +97,7 @@ def let_pass(s, w, k, time):
 
 @exact_inlined
 def wait_in_list(w, k, level):
-    """Append a worker to the list of a clock (a throttled barrier has a single list)."""
+    """Append worker `k` to the waiting list of clock `level` (throttled: there is only list 0)."""
     w.whole[k, LINK] = -1
     if w.first[level] < 0:
         w.first[level] = k
@@ -116,7 +117,10 @@ def size_of_sample(s, w, k):
 
 @exact_helper
 def count_polls(s, w, k, time):
-    """Count the failed polls before `time` of a worker that has waited in a list."""
+    """Count the polls that worker `k` would have failed before `time`, while it waited in a list.
+
+    Its `DUE` becomes the time of its next poll.
+    """
     if s.poll > 0.0:
         due = w.real[k, DUE]
         polls = 0
@@ -131,7 +135,7 @@ def count_polls(s, w, k, time):
 
 @exact_helper
 def release(s, w, k, time):
-    """Release a waiting worker: at once, or when its next poll is due."""
+    """Release the waiting worker `k`: now if there are no polls, else at its next poll."""
     if s.poll == 0.0:
         let_pass(s, w, k, time)
     else:
@@ -141,7 +145,7 @@ def release(s, w, k, time):
 
 @exact_helper
 def wake_list(s, w, level, time):
-    """Release all workers of a list."""
+    """Release all workers in the waiting list of clock `level`, and empty the list."""
     k = w.first[level]
     w.first[level] = -1
     while k >= 0:
@@ -170,7 +174,7 @@ def enough_arrived(s, w):
 
 @exact_helper
 def throttle_allows(s, w, k, time):
-    """Whether worker `k` was released, or releases all waiting workers with this poll."""
+    """Whether worker `k` passes: it was released, or its poll releases all waiting workers."""
     if w.whole[k, MARKER] == w.words[GENERATION]:
         if not enough_arrived(s, w):
             return False

@@ -1,8 +1,8 @@
 """The queue of events: a calendar, and a heap for the bucket that has been reached.
 
-Ends of blocks wait in buckets of virtual time (Brown 1988); a bucket is a linked list of workers.
-Only the reached bucket goes into a heap: an event costs the same with ten workers as with a
-million.
+The calendar divides virtual time into buckets (Brown 1988). A bucket is a linked list of the
+workers whose next event is due in it. Only the events of the reached bucket are in the heap. An
+event therefore costs as much with a million workers as with ten.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ from hogshare.lab.psp.kernels.clockwork_state import (
 
 @exact_inlined
 def bucket_of(time, width):
-    """Return the number of the bucket that contains a time, counted from time 0."""
+    """Return the index of the bucket that contains a time; bucket 0 starts at time 0."""
     return np.int64(min(time / width, 4e18))  # far times share a bucket: int64 would overflow
 
 
@@ -76,7 +76,7 @@ def pop_heap(w):
 
 @exact_inlined
 def schedule(s, w, k, due, kind):
-    """Schedule worker `k`'s next event, unless it is due after the end."""
+    """Schedule worker `k`'s next event, unless it is due after the end of the run."""
     w.real[k, DUE] = due
     if due > s.until:
         return
@@ -110,7 +110,7 @@ def open_bucket(s, w):
 
 @exact_helper
 def fill_heap(s, w):
-    """Advance to the next bucket with an event, if any."""
+    """Advance to the next bucket with an event, if any, and move its events into the heap."""
     empty = 0
     while w.words[HEAP] == 0 and w.words[PENDING] > 0:
         w.words[BUCKET] += 1

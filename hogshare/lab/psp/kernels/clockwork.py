@@ -1,12 +1,15 @@
-"""Workers and a barrier on a virtual clock, without a model: count completed blocks.
+"""Simulate workers and a barrier on a virtual clock, without a model, and count completed blocks.
 
 One thread reads and writes all arrays. A worker has at most one future event: the end of its block
-or its next poll of the barrier. `run` processes the earliest event until the time is over.
-`calendar` orders events; `barrier_passes` and `samples` decide passes without and with samples.
+or its next poll of the barrier. `run` processes the events, earliest first, until the time is over.
+`calendar` orders events. `barrier_passes` decides passes without samples, `samples` decides passes
+with samples.
 
-Events at one moment are ordered: workers that leave or join, then ends of blocks by worker, then
-polls in the order of their requests. Random draws depend on the worker, its clock and the number
-of its poll, not on that order.
+Events at the same moment are processed in order: workers that leave or join, then ends of blocks by
+worker, then polls in the order of their requests. Random draws depend on the worker, its clock and
+the number of its poll, not on the order of events.
+
+In all functions `s` is the `ClockworkSettings`, and `w` is the `ClockworkState`, which they change.
 """
 
 import math
@@ -80,7 +83,7 @@ FULL = 3  # the caller must empty the record
 
 @exact_helper
 def leave(s, w, k, time, kind):
-    """Take a worker out of the barrier's world."""
+    """Remove worker `k` from the barrier's world."""
     if w.whole[k, STATE] == WAITING:
         w.real[k, WAITED] += time - w.real[k, ARRIVED_AT]
         if w.ring_due.shape[0] == 0:
@@ -116,7 +119,7 @@ def leave(s, w, k, time, kind):
 
 @exact_helper
 def join(s, w, k, time):
-    """Add a worker at the others' least clock; its first block needs no pass."""
+    """Add worker `k` with the least clock of the others; its first block needs no pass."""
     if w.words[LIVE] == 0:  # an empty world begins again at clock 0
         for clock in range(w.words[MOST] + 1):
             w.at_least[clock] = 0
@@ -137,7 +140,10 @@ def join(s, w, k, time):
 
 @exact_inlined
 def complete(s, w, k, time):
-    """End a worker's block: advance its clock, release others; return whether it passes."""
+    """End worker `k`'s block: advance its clock and release other workers.
+
+    Return whether worker `k` passes.
+    """
     clock = w.whole[k, CLOCK] + 1
     w.whole[k, CLOCK] = clock
     w.real[k, ARRIVED_AT] = time
@@ -195,7 +201,7 @@ def complete(s, w, k, time):
 
 @exact_inlined
 def poll(s, w, k, time):
-    """Poll again at a barrier without a sample: the frontier may have fallen since the wake-up."""
+    """Poll a barrier without a sample again; the frontier may have fallen since the release."""
     w.words[CHECKS] += 1
     throttled = s.barrier == THROTTLED
     if throttled:
@@ -221,7 +227,7 @@ def mark(w, time):
 
 @exact_kernel
 def start(s, w):
-    """Start the workers that are present from the beginning: their `STATE` is COMPUTING."""
+    """Start the workers that are present from the start: their `STATE` is already COMPUTING."""
     for k in range(w.whole.shape[0]):
         if w.whole[k, STATE] == COMPUTING:
             if w.members.shape[0] > 0:
@@ -233,7 +239,9 @@ def start(s, w):
 
 @exact_kernel
 def run(s, w, budget):
-    """Process events, earliest first, until the time is over; return the reason and the time.
+    """Process events, earliest first, until the time is over.
+
+    Return the reason for returning, and the virtual time.
 
     budget : number of events after which to return to the caller
     """
@@ -285,7 +293,7 @@ def run(s, w, budget):
 
 @exact_kernel
 def finish(s, w, time):
-    """End the run at `time`: add presence, and the last waits and polls of waiting workers."""
+    """End the run at `time`: add up presence, and the last waits and polls of waiting workers."""
     for k in range(w.whole.shape[0]):
         if w.whole[k, STATE] == COMPUTING or w.whole[k, STATE] == WAITING:
             w.present[k] = time - w.joined[k]

@@ -1,17 +1,18 @@
 """Polls of a barrier that draws samples, on a virtual clock.
 
-A worker is *near* another one if it is behind by at most the staleness. Polls with a sample repeat
-after a fixed time, so their queue is always sorted: a ring suffices.
+A worker is *near* another worker if its clock is behind by at most the staleness. Polls with a
+sample repeat after a fixed time. Their queue is therefore always sorted, and a ring suffices.
 
-If a sample is drawn anew at every poll, only its number of near workers matters. If m of n others
-are near, k drawn without replacement are all near with probability
-m / n * (m - 1) / (n - 1) * ... (k factors). One random number is compared with this product. m is
-``at_least[clock - staleness]`` minus the worker itself. For each clock the cache has this
-chance and a slightly larger one. The chance only grows as others advance, and few random numbers
-fall between the two.
+If every poll draws a new sample, only the sample's number of near workers matters. If m of the n
+other workers are near, k workers drawn without replacement are all near with probability m / n * (m
+- 1) / (n - 1) * ... (k factors). A poll compares one random number with this product. m is
+``at_least[clock - staleness]`` minus the worker itself. For each clock the cache has two chances:
+for m, and for a slightly larger number. The chance only grows as other workers advance, and few
+random numbers fall between the two chances.
 
-A worker with a fixed sample waits in the list of the sample's first worker that is too far behind,
-and is notified when that worker's clock advances. Clocks only grow, so a near worker stays near.
+A worker with a fixed sample waits for the first worker of its sample that is too far behind. It is
+in that worker's list of watchers, and is notified when that worker's clock advances. Clocks only
+grow, so a near worker stays near.
 """
 
 import numpy as np
@@ -39,7 +40,10 @@ CLOSENESS = 32  # the two cached chances of a clock differ by about one part in 
 
 @exact_helper
 def chance_of(near, others, wanted):
-    """Return the probability that a whole sample is near, if `near` of the `others` are near."""
+    """Return the probability that all `wanted` workers of a sample are near.
+
+    near : number of near workers among the `others`
+    """
     chance = 1.0
     for i in range(wanted):
         chance *= (near - i) / (others - i)
@@ -52,8 +56,8 @@ def chance_of(near, others, wanted):
 def bound_chance(w, clock, near, others, wanted):
     """Cache the chance of a clock for the current number of near workers, and for a few more.
 
-    Until more workers than these are near, a random number outside the interval between the two
-    chances is decided without the product.
+    Until the number of near workers exceeds the larger number, only a random number between the two
+    chances needs the product.
     """
     more = min(others, near + near // (CLOSENESS * wanted))
     w.chance_near[clock, 0] = near
@@ -65,7 +69,7 @@ def bound_chance(w, clock, near, others, wanted):
 
 @exact_inlined
 def all_near(w, clock, near, others, wanted, point):
-    """Whether the random number `point` is below the chance: then that clock passes."""
+    """Whether a worker with `clock` passes: the random number `point` is below the chance."""
     if near == others:
         return True
     if (
@@ -81,7 +85,7 @@ def all_near(w, clock, near, others, wanted, point):
 
 @exact_helper
 def share_near(near, others, wanted, share, stream):
-    """Draw a sample one by one; return whether that share of it is near, and the stream."""
+    """Draw a sample one by one; return whether `share` of it is near, and the random stream."""
     found = 0
     for i in range(wanted):
         stream = next_random(stream)
@@ -92,7 +96,7 @@ def share_near(near, others, wanted, share, stream):
 
 @exact_inlined
 def redraw(s, w, clock, stream):
-    """Poll with a new sample; return whether it passes, and the stream."""
+    """Poll with a new sample; return whether the worker passes, and the random stream."""
     others = w.words[LIVE] - 1
     wanted = min(s.sample, others)
     near = near_to(s, w, clock)
@@ -136,7 +140,10 @@ def draw_fixed(s, w, k, stream):
 
 @exact_helper
 def first_far(s, w, k):
-    """Return the first worker of a fixed sample that is too far behind, or -1; skip absent ones."""
+    """Return the first worker of a fixed sample that is too far behind, or -1.
+
+    Absent workers are skipped.
+    """
     clock = w.whole[k, CLOCK]
     i = w.whole[k, MARKER]
     while i < s.sample:
@@ -151,14 +158,14 @@ def first_far(s, w, k):
 
 @exact_helper
 def watch(s, w, k, other):
-    """Add worker `k` to the list that waits for a worker of its fixed sample."""
+    """Add worker `k` to the watchers of `other`, a worker of its fixed sample."""
     w.whole[k, LINK] = w.watcher[other]
     w.watcher[other] = k
 
 
 @exact_helper
 def notify_watchers(s, w, other, time):
-    """After `other` advanced or left: release its watchers, or let them wait for another worker."""
+    """Release the watchers of `other`, which advanced or left, or let them watch another one."""
     k = w.watcher[other]
     w.watcher[other] = -1  # first: workers may watch the same one again
     while k >= 0:
@@ -174,7 +181,7 @@ def notify_watchers(s, w, other, time):
 
 @exact_helper
 def fixed_share_allows(s, w, k):
-    """Whether the required share of the fixed sample is near."""
+    """Whether the required share of worker `k`'s fixed sample is near."""
     clock = w.whole[k, CLOCK]
     drawn = 0
     near = 0
@@ -205,9 +212,9 @@ def push_ring(s, w, k, clock, due, stream):
 
 @exact_inlined
 def poll_ring(s, w, stop):
-    """Take polls from the ring until one passes or `stop`; return its worker (or -1) and time.
+    """Take polls from the ring until one passes, or until the time `stop`.
 
-    Failed polls are appended to the ring again.
+    Return the worker that passes, or -1, and the time. Failed polls are appended to the ring again.
     """
     n = w.ring_due.shape[0]
     some_leave = w.change_time.shape[0] > 0
