@@ -19,7 +19,7 @@ from hogshare.system import memory
 from hogshare.system.interrupts import DeferredSignals
 
 LONGEST = 10_000  # bytes of an array's header; NumPy has this limit, but reads the header first
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those of NumPy
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the methods that NumPy writes
 SUFFIX = ".npy"
 
 Choose = Callable[[frozenset[str]], Iterable[str]]
@@ -43,7 +43,7 @@ class Head:
 
 
 def read_array(source: Source, what: str) -> np.ndarray:
-    """Read the array of a ``.npy`` file; raises as `use`."""
+    """Read the array of a ``.npy`` file; raise as `use`."""
 
     def take(file: BinaryIO, size: int) -> np.ndarray:
         if file.read(2) == b"PK":
@@ -99,7 +99,7 @@ def use(source: Source, what: str, take: Callable[[Archive], Any]) -> Any:
 class Archive:
     """An open archive, from which arrays are read by name.
 
-    If its file is replaced meanwhile, the archive remains the one that was opened.
+    If another file takes the file's name meanwhile, arrays are still read from the opened file.
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int, path: str) -> None:

@@ -28,8 +28,8 @@ from hogshare.system.interrupts import errstate
 
 MOST = 1_000  # default of the largest number of categories of a column
 FEW = 50  # number of categories up to which a column is never taken for an id or free text
-CODES = 20  # different whole numbers up to which they are categories if other text occurs too
-MOSTLY = 0.8  # share of numbers from which other text is taken for a typing error
+CODES = 20  # up to this number, different whole numbers in a column of text are categories
+MOSTLY = 0.8  # from this share of numbers on, other text counts as a typing error
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s*[ap]m)?"
@@ -63,7 +63,7 @@ class Profile:
         # number of occurrences of each cell; None for numbers with many values
         self.counts: Counter[str] | None = Counter()
         self._numbers = self._missing = 0
-        self._mean = self._squares = 0.0  # the squares about the mean
+        self._mean = self._squares = 0.0  # sum of squared deviations from the mean
         self._rises, self._last = True, -np.inf
 
     def add(self, cells: Cells, place: Place) -> None:
@@ -153,7 +153,7 @@ class Profile:
 
     @property
     def is_like_an_id(self) -> bool:
-        """Whether the column has the name and the numbers of an id."""
+        """Whether the column is named like an id, and its numbers rise from row to row."""
         name = self.column if isinstance(self.column, str) else None
         return name is not None and self._numbers > FEW and self._rises and is_named_id(name)
 
@@ -163,7 +163,7 @@ class Profile:
         Raises
         ------
         NotEncoded
-            If the cells, taken together, are not categories.
+            If the cells as a whole are not categories.
         """
         self._check_text()
         self._check_slips()

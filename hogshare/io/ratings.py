@@ -1,4 +1,4 @@
-"""Ratings in files: users, items and, if there are any, ratings.
+"""Files of ratings (user, item, rating), or of pairs of users and items without ratings.
 
 Ids are strings as written, so 7 and 07 differ; missing ids are refused. In a sparse matrix every
 stored entry is a rating, even a stored zero. Its ids are its row and column numbers in the file:
@@ -44,7 +44,7 @@ NAME = re.compile(
 )
 
 END = "s?([_ .-]?(id|name|idx|index|code|key|num|number))?"  # possible endings of such a name
-EVENT = "((unix|event)[_ .-]?)?"  # no time: a duration, such as watch_time, may be a rating
+EVENT = "((unix|event)[_ .-]?)?"  # other times, such as watch_time, are durations and may be ratings
 WHEN = f"{EVENT}time([_ .-]?stamp)?([_ .-]?ms)?|{EVENT}date([_ .-]?time)?|ts|[a-z]+_at"
 # names of columns in a first line, and the place of each; a time is in none of the three places
 PLACES = {
@@ -84,7 +84,10 @@ NOBODY = KnownIds(frozenset(), frozenset())
 
 @dataclasses.dataclass(frozen=True)
 class RatingsFormat:
-    """The form of text: whether the first line has names, and the delimiter; None to infer it."""
+    """The form of text: whether the first line has names, and the delimiter.
+
+    None infers either from the first lines.
+    """
 
     header: bool | None = None
     delimiter: str | None = None
@@ -98,14 +101,15 @@ def read_ratings(
 
     The first bytes determine the format:
 
-    - Text with one rating per line: user, item and, if there are any, rating, separated by ``::``
-      or a delimiter of CSV (commas, tabs, semicolons, bars, blanks). Further cells, such as a time,
-      are ignored. Names in the first line must be in this order.
-    - A table (Parquet, Arrow, JSON lines) with columns ``user``, ``item`` and ``rating``, or with
-      similar names (``movieId``, ``stars``); otherwise its first three columns.
+    - Text with one line per pair: user, item and, optionally, rating, separated by ``::`` or a
+      delimiter of CSV (commas, tabs, semicolons, bars, blanks). Further cells, such as a time, are
+      ignored. Names in the first line must be in this order.
+    - A table (Parquet, Arrow, JSON lines). The columns are found by their names: ``user``,
+      ``item`` and ``rating``, or similar names such as ``movieId`` and ``stars``. If the names do
+      not identify all three columns, the first columns are used, in this order.
     - A sparse matrix of users by items: MatrixMarket (a ``pattern`` has pairs without ratings), or
       a file of :func:`scipy.sparse.save_npz` with a CSR, a CSC or a COO matrix. All stored entries
-      are ratings, zeros too.
+      are ratings, including zeros.
 
     Parameters
     ----------
@@ -127,9 +131,9 @@ def read_ratings(
     Raises
     ------
     ValueError
-        If the file has anything else, an id is missing, or a rating is not a finite number; the
-        message names the file and the line. If `header` or `delimiter` is set and the file is not
-        text.
+        If the file contains anything else, an id is missing, or a rating is not a finite number;
+        the message names the file and the line. Also if `header` or `delimiter` is set and the
+        file is not text.
     MemoryError
         If the ratings need more memory than is free.
     OSError
@@ -160,7 +164,7 @@ def read_ratings(
 def read(source: Source, form: RatingsFormat | None = None, kind: Kind | None = None) -> Ratings:
     """Read all ratings of a source; raise as `read_ratings`.
 
-    kind : kind of the source, from `kind_of`; None calls `kind_of`
+    kind : kind of the source; if None, `kind_of` determines it
     """
     form = form or RatingsFormat()
     kind = kind or kind_of(source)
@@ -280,11 +284,12 @@ def _are_names(cells: list[str], others: list[str], known: KnownIds) -> bool:
 
 
 def _check_names(place: str, names: Sequence[str]) -> None:
-    """Refuse columns in another order, since a fit would not detect it.
+    """Refuse columns in another order than user, item and rating; a fit would not detect it.
 
     Raises
     ------
     ValueError
+        If a name belongs to another place.
     """
     for k, name in enumerate(names):
         for what, (pattern, wanted) in PLACES.items():

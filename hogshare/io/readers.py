@@ -1,10 +1,11 @@
 """Readers of rows and labels from files; no file is trusted.
 
-A source is opened once; its first bytes and its name determine its format, whose module reads it.
-No reader unpickles. No reader allocates a size from a file's header before two checks: that much
-memory is free, and a file of this length can contain that much (`hogshare.system.memory`). Errors:
-(1) every fault in a file's content raises a ValueError that begins with the file's name; (2) too
-little memory raises a MemoryError; (3) a file that cannot be opened raises its OSError.
+A source is opened once. Its first bytes and its name determine its format, and the module of this
+format reads it. No reader unpickles. No reader allocates a size from a file's header before two
+checks: that much memory is free, and a file of this length can contain that much
+(`hogshare.system.memory`). Errors: (1) every fault in a file's content raises a ValueError that
+begins with the file's name; (2) too little memory raises a MemoryError; (3) a file that cannot be
+opened raises an OSError.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def settled(source: Source, wanted: Wanted) -> Wanted:
 
 
 def read(source: Source, wanted: Wanted) -> Rows:
-    """Read all rows of a source; raises as `read_file`."""
+    """Read all rows of a source; raise as `read_file`."""
     wanted = settled(source, wanted)
     return _format(wanted).read(source, wanted)
 
@@ -113,9 +114,10 @@ def _format(wanted: Wanted) -> Format:
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
-    """Read rows in parts, parts of text as soon as they arrive; raise as `read_file`.
+    """Yield rows in parts, for text as soon as they arrive; raise as `read_file`.
 
-    Arrays, and LIBSVM text without a given base of its indices, have a single part.
+    Arrays are a single part. LIBSVM text is a single part unless `zero_based` and `n_features` are
+    set.
     """
     wanted = settled(source, wanted)
     some = False
@@ -136,10 +138,10 @@ def read_file(
     label_column: str | int | None = None,
     format: str | None = None,
 ) -> Any:
-    """Read a data file or a pipe, of any kind that `format` names.
+    """Read rows and labels from a file or a pipe, in any format of the parameter `format`.
 
-    Its kind and its compression (``.gz``, ``.bz2``, ``.xz``, or none) are recognized by its first
-    bytes. For text the name takes precedence, if it has a known suffix (``.svm``, ``.csv``).
+    The format and the compression (``.gz``, ``.bz2``, ``.xz``, or none) are recognized by the first
+    bytes. For text, a known suffix of the name (``.svm``, ``.csv``) takes precedence.
 
     Parameters
     ----------
@@ -163,13 +165,14 @@ def read_file(
     -------
     X : ndarray or csr_array
     y : ndarray or None
-        None if the file has no labels (``.npy``, ``.npz`` without ``y``, all files of counts).
+        None if the file has no labels (``.npy``, ``.npz`` without ``y``, files of counts) or
+        `label_column` is None for a table.
 
     Raises
     ------
     ValueError
-        If the file is truncated, malformed or of an unknown kind; the message names it. If
-        `zero_based`, `n_features` or `label_column` does not apply to its kind.
+        If the file is truncated, malformed or of an unknown kind, or if `zero_based`, `n_features`
+        or `label_column` does not apply to its kind. The message names the file.
     MemoryError
         If the rows need more memory than is free; the message names the file.
     OSError
@@ -178,8 +181,8 @@ def read_file(
     Warns
     -----
     UserWarning
-        As `read_libsvm`. If text without a telling name was taken for LDA-C, which resembles LIBSVM
-        text, and has no labels.
+        For the reasons of `read_libsvm`. Also if text was taken for LDA-C although its name does
+        not imply this: LDA-C resembles LIBSVM text, but has no labels.
     """
     kind = _known(format)
     return _read(path, Wanted(kind, dtype, n_features, zero_based), label_column)
@@ -203,10 +206,11 @@ def read_libsvm(
         Number of columns; None uses the largest index.
     dtype : dtype, default=float64
     zero_based : bool or "auto", default="auto"
-        Whether indices begin at 0 (True) or at 1 (False), which the text does not specify. "auto"
-        is 0 if an index 0 occurs, and else 1, as in scikit-learn's `load_svmlight_file`. Set
+        Whether indices begin at 0 (True) or at 1 (False), which the text does not specify. With
+        "auto", they begin at 0 if an index 0 occurs, and otherwise at 1, as in scikit-learn's
+        `load_svmlight_file`. Set
         `zero_based` for files that belong together, such as training and test rows, since one of
-        them may have no index 0 by chance.
+        them may lack index 0 by chance.
 
     Returns
     -------
@@ -217,14 +221,14 @@ def read_libsvm(
     ------
     ValueError
         If the file is truncated or malformed, or an index is beyond `n_features`. The message names
-        it, and the line.
+        the file and the line.
 
     Warns
     -----
     UserWarning
-        If plain text has no newline at its end, since it may have been cut off within a number. If
-        a base of 1 is only a guess, because neither 0, nor 1, nor `n_features` occurs as an index.
-        (The last would be out of range in a file whose indices begin at 0.)
+        If plain text has no newline at its end, since it may have been cut off within a number.
+        Also if the base 1 is only a guess, because neither 0, nor 1, nor `n_features` occurs as an
+        index. (An index `n_features` is possible only if indices begin at 1.)
     """
     X, y = _read(path, Wanted("libsvm", dtype, n_features, zero_based))
     return X, y
@@ -263,7 +267,11 @@ def _read(path: str | Path, wanted: Wanted, label_column: str | int | None = Non
 
 
 def refuse_others(name: str, kind: Kind | None, **said: Any) -> None:
-    """Refuse parameters for rows of another kind; `kind` is None for a named data set.
+    """Refuse parameters that do not apply to rows of this kind.
+
+    kind : kind of the rows; None for a named data set
+    said : values of the parameters, by name. A parameter is not set if its value is None, or "auto"
+        for `zero_based`.
 
     Raises
     ------

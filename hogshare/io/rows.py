@@ -99,17 +99,18 @@ class Wanted:
     delimiter : str or None
         The delimiter of CSV, `csv_records.BLANKS` for blanks; None infers it from the first lines.
     decimal : {",", "."} or None
-        The decimal mark in CSV; the other one separates thousands. None is a point without
-        separators.
+        The decimal mark in CSV; the other mark may separate thousands. If None, the mark is a
+        point, and nothing separates thousands.
     choose : callable
-        Returns the wanted columns of CSV; by default all columns belong to the rows.
+        ``choose(names, width)`` returns the wanted columns of CSV, from the names of all columns
+        (or None) and their number. By default all columns belong to the rows.
     names : tuple of str
         Additional columns of JSON lines, which may have no values.
     finite : bool
         Whether to refuse values that are NaN or infinite.
     compared : bool
-        Whether labels of CSV are only compared with others. If so, all labels of a part become NaN
-        if one of them is missing.
+        Whether labels of CSV are only compared with predictions. In this case, all labels of a part
+        become NaN if one of them is missing.
     """
 
     kind: Kind | None = None
@@ -149,7 +150,7 @@ class Rows:
     first : int or None
         The smallest index of the text.
     left_out : int
-        Number of values that were left out, in columns beyond `Wanted.n_features`.
+        Number of values that were left out because their columns are beyond `Wanted.n_features`.
     """
 
     X: Any

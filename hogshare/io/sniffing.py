@@ -1,7 +1,8 @@
 """The kind of rows in a file or a pipe, inferred from its first bytes and its name.
 
-Bytes take precedence over names if they are unambiguous (arrays of NumPy), since a pipe has no
-name. The kind of a text follows from its name or, if the name implies none, from its first lines.
+Unambiguous bytes, such as those of NumPy's arrays, take precedence over the name, since a pipe has
+no name. The kind of a text follows from its name or, if the name implies no kind, from its first
+lines.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def kind_by_name(path: str | Path) -> Kind | None:
 def kind_of(source: Source, counts: bool = True) -> Kind:
     """Return the kind of rows in a source, without consuming any of it.
 
-    counts : whether text may be LDA-C if its name implies no kind. To recognize LDA-C, a second
-        line of a pipe is needed; LIBSVM text is recognized by its first line.
+    counts : whether text may be LDA-C if its name implies no kind. To recognize LDA-C, this
+        function may wait for the second line of a pipe; for LIBSVM text the first line suffices.
 
     Raises
     ------
@@ -150,10 +151,10 @@ def _is_bag_of_words(lines: list[bytes]) -> bool:
 
 
 def _counts_pairs(lines: list[bytes], done: bool) -> bool | None:
-    """Whether the first number of each line counts its pairs, as in LDA-C, and not by chance.
+    """Whether the first number of each line is the number of its pairs, as in LDA-C.
 
-    A number that is the same in all lines may equal the counts by chance. None if more lines may
-    come.
+    If this number is the same in all lines, it may equal the number of pairs by chance. The result
+    is then None if more lines may come, and False at the end of the text.
     """
     counts = set()
     for line in filter(bytes.strip, lines):

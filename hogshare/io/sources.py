@@ -1,8 +1,9 @@
 """Sources of rows: files, pipes and standard input, compressed or not.
 
-A source is opened once and read once, front to back, and nothing is written to the disk. Its first
-bytes determine its compression, so a pipe needs no name. Text is read in blocks of whole lines with
-their line numbers; everything else is read as a whole. Both ways check the free memory.
+A source is opened once and read from front to back. It is read once, and nothing is written to the
+disk, unless the caller asks to read it again. Its first bytes determine its compression, so a pipe
+needs no name. Text is read in blocks of whole lines with their line numbers; everything else is
+read as a whole. Both ways check the free memory.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from hogshare.system.messages import escaped
 STDIN = "/dev/stdin"
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# bzip2's magic: three letters (text may begin with them too), a level, and a mark: block or end
+# bzip2's magic: three letters, a level, and the mark of a block or of the end. The letters alone do
+# not suffice, since text may begin with them.
 BZIP2 = [b"BZh%d%b" % (level, mark) for level in range(1, 10) for mark in (b"1A", b"\x17\x72")]
 MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", **dict.fromkeys(BZIP2, ".bz2")}
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -53,8 +55,9 @@ class Source:
 
     ``/dev/stdin`` is the standard input of this process, from its present position.
 
-    again : whether the source may be read once more (`rewind`). If so, anything but a file is
-        copied to the folder of temporary files; the copy is deleted when the source is closed.
+    again : whether the source may be read again (`rewind`). In this case, anything but a file is
+        copied while it is read. A long copy is in the folder of temporary files; it is deleted when
+        the source is closed.
 
     Attributes
     ----------
@@ -120,7 +123,7 @@ class Source:
         return self.size is not None and not self.packed
 
     def rewind(self) -> None:
-        """Begin again, if the source was opened to be read `again`."""
+        """Return to the beginning; the source must be a file, or opened with ``again=True``."""
         self._raw.seek(0)
         self._stream = OPENERS[self.packed](self._raw) if self.packed else self._raw
         self._ahead, self._content = b"", bytearray()
@@ -134,8 +137,9 @@ class Source:
     def head(self, enough: Callable[[bytes, bool], Any], most: int = BEGINNING) -> Any:
         """Return the result of `enough` for the beginning, without consuming it.
 
-        ``enough(first_bytes, done)`` returns a result, or None to request more bytes, up to `most`;
-        `done` says that there are no more. No more bytes are read, or awaited, than requested.
+        ``enough(first_bytes, done)`` returns a result, or None to request more bytes. `done` is
+        True at the end of the source, or after `most` bytes. Bytes that `enough` does not request
+        are neither read nor awaited.
         """
         while True:
             done = len(self._ahead) >= most
@@ -147,17 +151,21 @@ class Source:
             self._ahead += more
 
     def read(self, n: int, now: bool = False) -> bytes:
-        """Read some bytes; b"" at the end. With `now`, return available bytes without waiting."""
+        """Read some bytes; return b"" at the end.
+
+        Bytes that `head` has read are returned first, all at once. With `now`, available bytes are
+        returned without waiting for `n` bytes.
+        """
         if self._ahead:
             ahead, self._ahead = self._ahead, b""
             return ahead
         return self._read(n, now)
 
     def narrow(self, place: int, of: int) -> None:
-        """Restrict the source to one of several sections of a plain file, by its place from 0.
+        """Restrict the source to section `place` (from 0) of the `of` sections of a plain file.
 
-        A line is in the section in which it begins. So each of several readers of a large text
-        reads and parses only its own part.
+        A line belongs to the section in which it begins. Each of several readers of a large text
+        thus reads and parses only its own section. Lines are still numbered from the file's start.
         """
         if not self.is_plain_file:
             raise ValueError(f"{self.name}: only a plain file is read in sections")
@@ -170,7 +178,7 @@ class Source:
         self._ahead, self._left = b"", end - begin
 
     def _line_from(self, offset: int) -> int:
-        """Return where the first line at or after an offset begins."""
+        """Return the offset at which the first line at or after `offset` begins."""
         at = offset - 1
         while offset and (piece := self._from(at)):
             if (found := piece.find(b"\n")) >= 0:
@@ -183,7 +191,7 @@ class Source:
         return bytes(self._raw.read(min(PIECE, most)))
 
     def lines(self, now: bool = False) -> Iterator[Lines]:
-        """Iterate over the text in blocks of whole lines; with `now` as soon as they arrive.
+        """Iterate over the text in blocks of whole lines; with `now`, as soon as lines arrive.
 
         Raises
         ------
@@ -223,8 +231,8 @@ class Source:
     def whole(self) -> tuple[BinaryIO, int]:
         """Return a seekable stream of all bytes, and their number.
 
-        Anything but a plain file is read into memory, where it stays for further calls. If memory
-        does not suffice, a MemoryError is raised.
+        The stream of a plain file is the source's own. Anything else is read into memory, where it
+        stays for further calls. If memory does not suffice, a MemoryError is raised.
         """
         if self.is_plain_file:
             if self._stream is self._raw:
@@ -274,7 +282,10 @@ class Source:
         return b"".join(pieces)
 
     def _check_memory(self) -> None:
-        """Stop if the rows will not fit into memory, or are too many for a file of its size."""
+        """Raise MemoryError if the rows will not fit into memory.
+
+        Raise ValueError if a compressed file expands more than any ordinary file.
+        """
         self._next_check = self._offset + CHECK_BYTES
         if self.size is not None and self._offset > max(memory.PLENTY, memory.FOLD * self.size):
             raise ValueError(
@@ -328,16 +339,16 @@ class Lines:
         return f"{self.name}, line {number}"
 
     def before(self, position: int) -> tuple[int, bytes]:
-        """Return the begin of the line that ends at a position, and that line."""
+        """Return (start, line) of the line that ends at a position; it begins at `start`."""
         begin = self.text.rfind(b"\n", 0, max(0, position - 1)) + 1
         return begin, self.text[begin:position]
 
     def until(self, position: int) -> Lines:
-        """Return the lines before a position, which must be the begin of a line."""
+        """Return the lines before a position, which must be the start of a line."""
         return replace(self, text=self.text[:position])
 
     def after(self, position: int) -> Lines:
-        """Return the lines from a position on, which must be the begin of a line."""
+        """Return the lines from a position on, which must be the start of a line."""
         number = self.number + self.text.count(b"\n", 0, position)
         return replace(self, text=self.text[position:], number=number)
 
@@ -375,7 +386,10 @@ def _check_text(lines: Lines) -> None:
 
 
 class _RereadStream(io.RawIOBase):
-    """A stream that repeats the first bytes, already read once; or all bytes, if copied."""
+    """A stream that returns its first bytes, which were read before, once more.
+
+    If `copied`, `seek` returns to the start, and all bytes can be read again.
+    """
 
     def __init__(self, first: bytes, raw: Any, copied: bool) -> None:
         self._first, self._under = first, raw

@@ -1,7 +1,8 @@
 """ARFF with sparse rows, ``{0 1,4 yes}``: a matrix of its numbers, and labels.
 
-An attribute that a row omits is zero, which for a nominal attribute is its **first value**. So an
-omitted label is the first label, and nominal attributes with text values cannot be columns.
+An attribute that a row omits is zero. For a nominal attribute, zero means its **first value**. An
+omitted label is therefore the first label, and nominal attributes with text values cannot be
+columns.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class _Matrix:
         return number
 
     def _checked(self, place: str, column: int, value: str) -> str:
-        """Check that a value is one of its attribute's, and return it."""
+        """Return a value; raise an error unless its attribute allows it."""
         attribute = self._table.attributes[column]
         is_right = is_number(value) if attribute.kind == "numeric" else value in attribute.known
         if not is_right and value != MISSING:
@@ -162,7 +163,10 @@ class _Matrix:
         return value
 
     def _labels(self, labels: list[str]) -> np.ndarray:
-        """Convert labels to numbers if all declared ones are; NaN for all if some are missing."""
+        """Return labels as numbers if all declared values are numbers, else as text.
+
+        If any label is missing, return NaN for all labels.
+        """
         if self._table.attributes[self._label or 0].is_of_numbers or MISSING in labels:
             return to_compare(labels)
         return np.array(labels, str)

@@ -24,8 +24,11 @@ class NotEncoded(ValueError):
     """A column cannot be encoded.
 
     column : name of the column, or its number from 1
-    why : the remedy: to fill in ``missing`` values, to make categories of ``text`` or of ``many``
-        texts, to read numbers with a ``comma``, to leave out the ``column``; empty if there is none
+    why : name of the remedy; empty if there is none
+
+    The remedies are ``missing`` (fill in the values), ``text`` (make categories of texts), ``many``
+    (allow more categories), ``comma`` (read numbers with a comma) and ``column`` (leave the column
+    out).
     """
 
     def __init__(self, message: str, column: str | int, why: str = "column") -> None:
@@ -110,7 +113,7 @@ def as_text(cells: Cells) -> list[str]:
 
 
 def spelt(number: Any) -> str:
-    """Write a number as in a file: a whole number without a point, NaN as empty text."""
+    """Write a number as in a file: whole numbers without a point, NaN as empty text."""
     if number != number:
         return ""
     return repr(int(number)) if abs(number) < 2**53 and number == int(number) else repr(number)
@@ -122,7 +125,7 @@ def cells_of(values: Any, called: str, column: str | int) -> Cells:
     Raises
     ------
     NotEncoded
-        If they are dates, or anything but numbers and text.
+        If the values are dates, or anything else that is neither numbers nor text.
     """
     array = np.asarray(values)
     if array.dtype.kind in "biuf":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 
 def cell(value: object) -> str:
-    """Format one value of a table: four digits for a float, ``-`` for None or NaN."""
+    """Format one value of a table: a float with four digits, None and NaN as ``-``."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -23,7 +23,10 @@ def cell(value: object) -> str:
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Build aligned text without a final newline; numbers to the right, text to the left."""
+    """Build aligned text without a final newline.
+
+    Columns of numbers are aligned to the right, and columns with text to the left.
+    """
     rows = [list(row) for row in rows]
     cells = [[cell(value) for value in row] for row in rows]
     right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]

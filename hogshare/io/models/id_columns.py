@@ -1,13 +1,15 @@
 """Ids of many kinds as arrays: a list of Python values in a file without pickle.
 
-A column is a list of values, sorted by kind; the values of each kind are arrays of numbers:
+A column is a list of values. It is stored by kind; the values of each kind become arrays of
+numbers:
 
     {"column": [n, kinds, [[kind, body], ...]]}
 
-`kinds` is an array: for each value, the index of its kind in the list of kinds; or None if there is
-one kind. Bytes are concatenated, with their lengths. Strings are stored as the bytes of UTF-8. The
-parts of tuples and frozensets are a column of their own, with the lengths. Only values of exactly
-the listed types are stored, since a value of a subclass would be read as another type.
+`kinds` is an array: for each value, the place of its kind in the list. It is None if there is only
+one kind. Bytes are concatenated, and their lengths are stored. Strings are stored as the bytes of
+UTF-8. The elements of all tuples, or of all frozensets, are stored as another column, with the
+number of elements of each. Only values of exactly the listed types are stored, since a value of a
+subclass would be read as another type.
 
 Reading a column makes no other types, and checks that lengths and counts agree.
 """
@@ -40,7 +42,8 @@ def write(values: list[Any], name: str, arrays: dict[str, np.ndarray]) -> Any:
     Raises
     ------
     TypeError
-        If the kind of a value is not supported; the message is the end of a sentence about it.
+        If the kind of a value is not supported; the message completes a sentence whose subject is
+        the value.
     """
     kinds = [_kind(value) for value in values]
     places = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
@@ -66,7 +69,7 @@ def read(said: Any, arrays: Arrays) -> list[Any]:
     ValueError, TypeError, KeyError, OverflowError
         If the JSON and the arrays are not a valid column.
     MemoryError
-        If its values need more memory than is free.
+        If the values need more memory than is free.
     """
     n, codes, parts = said
     if type(n) is not int or n < 0:
@@ -87,7 +90,7 @@ def read(said: Any, arrays: Arrays) -> list[Any]:
         found.append(read_part)
     if codes is None:
         return found[0] if found else []
-    # values of each kind are in the column's order, so the next value of the right kind is the one
+    # values of each kind are in the column's order: take the next value of the right kind
     lists = [iter(part) for part in found]
     return [next(lists[place]) for place in places.tolist()]
 
@@ -134,7 +137,7 @@ def _kind(value: Any) -> str:
 
 
 def _form(kind: Any) -> IdForm:
-    """Return the form of a kind; for a dtype the form of NumPy's scalars."""
+    """Return the functions that store and read a kind: a key of `FORMS`, or the name of a dtype."""
     if kind in FORMS:
         return FORMS[kind]
     dtype = np.dtype(str(kind))
@@ -257,7 +260,8 @@ def _zone(value: datetime) -> Any:
     if type(value.tzinfo) is ZoneInfo and value.tzinfo.key is not None:
         return value.tzinfo.key
     ahead = value.utcoffset()
-    # another library's zone is stored as its offset: an equal moment, unless the clock repeats it
+    # another library's zone is stored as its offset; the moment is equal unless the clock repeats
+    # it
     if ahead is None or value.replace(tzinfo=timezone(ahead)) != value:
         kind = type(value.tzinfo)
         raise TypeError(

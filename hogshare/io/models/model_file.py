@@ -83,7 +83,7 @@ def load(path: str | Path) -> SavedModel:
     ValueError
         If the file is not a model, is cut off, or was written by a later version.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
     """
     versions = range(1, WITH_ENCODING + 1)
     header, arrays = archives.read(path, "a hogshare model", FORMAT, versions, _named)

@@ -139,10 +139,10 @@ def check_lines(model: SavedModel) -> None:
     if not sp.issparse(seen) or seen.shape != tuple(lengths):
         raise ValueError("seen_ is missing, or not that of users and items")
     for name, least in LEAST_OF_LINES.items():
-        number: Any = has.get(name, 1.0 if name == "_pace" else None)  # newer than some files
+        number: Any = has.get(name, 1.0 if name == "_pace" else None)  # older files lack it
         if not _is_float(number) or not least <= float(number) <= LARGEST_SINGLE:
             raise ValueError(f"{name} is {number!r}, which is not a number of a fit")
-    solver, negatives = has.get("solver_", "sgd"), has.get("negatives_", 0)  # newer, too
+    solver, negatives = has.get("solver_", "sgd"), has.get("negatives_", 0)  # older files lack both
     if solver not in ("sgd", "als"):
         raise ValueError(f"solver_ is {solver!r}, which fits no lines")
     if type(negatives) is not int or not 0 <= negatives <= MOST_NEGATIVES:
@@ -208,7 +208,7 @@ def check_layers(model: SavedModel) -> None:
 
 
 def _check_layers(has: Mapping[str, Any], coefs: str, intercepts: str) -> list[tuple[int, ...]]:
-    """Refuse layers that do not fit the previous layer; return their coefficients' shapes."""
+    """Return the shapes of the layers' coefficients; refuse layers that do not fit together."""
     layers, biases = has.get(coefs), has.get(intercepts)
     if not (type(layers) is type(biases) is list and len(layers) == len(biases) > 0):
         raise ValueError(f"{coefs} or {intercepts} are missing, or not by layer")

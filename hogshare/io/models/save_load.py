@@ -1,7 +1,7 @@
 """`save` and `load`: fitted estimators in files of numbers and strings, without code.
 
-The file format is the command line's (`hogshare.io.models.model_file`): `load` loads files of
-``hogshare fit``, and ``hogshare predict`` reads files of `save`.
+`save` and ``hogshare fit`` write the same format (`hogshare.io.models.model_file`). `load` and
+``hogshare predict`` read it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
     Parameters
     ----------
     estimator : estimator
-        A fitted estimator of this package, or a pipeline of a `TableEncoder` and one. For other
-        pipelines and other libraries' estimators use ``skops.io.dump``, which does not need pickle
-        either.
+        A fitted estimator of this package, or a pipeline of a `TableEncoder` and such an estimator.
+        For other pipelines and other libraries' estimators use ``skops.io.dump``, which does not
+        need pickle either.
     path : str or path-like
         File to write; no suffix is added. An existing file is replaced, as a whole or not at all.
     zero_based : bool or None, default=None
         For ``hogshare predict``: whether column 0 of the model is index 0 in files of LIBSVM text
-        (True) or index 1 (False). None stores the value from the file from which the estimator was
-        loaded, if it has not been fitted since; otherwise nothing.
+        (True) or index 1 (False). If None, the value is that of the file from which the estimator
+        was loaded, unless the estimator has been fitted since; in other cases no value is stored.
 
     Raises
     ------
@@ -53,9 +53,9 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
         If `estimator` has not been fitted.
     ValueError
         If a parameter cannot be stored (a function, a scorer, a splitter or a
-        `numpy.random.RandomState`), or would be refused by `fit`. Nothing is written then.
+        `numpy.random.RandomState`), or would be refused by `fit`. Nothing is written in this case.
     OSError
-        If the file cannot be written. An existing file is then unchanged.
+        If the file cannot be written. In this case an existing file is unchanged.
 
     See Also
     --------
@@ -114,17 +114,17 @@ def load(path: PathLike) -> Any:
     estimator
         A fitted estimator of the stored class, with the same parameters, predictions and
         probabilities, bit for bit. It has no `report_`. If the model was fitted to a table with
-        text, missing values or scaled columns, this is a pipeline whose first step is a
-        `TableEncoder`; it predicts rows of such a table.
+        text, missing values or scaled columns, a pipeline is returned. Its first step is a
+        `TableEncoder`, and it predicts rows of such a table.
 
     Raises
     ------
     ValueError
         If the file is not a model of this package, is cut off, or is of a later version.
     MemoryError
-        If its arrays need more memory than is free.
+        If the arrays need more memory than is free.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
 
     See Also
     --------
@@ -169,7 +169,7 @@ def _steps(pipeline: Pipeline) -> tuple[dict[str, Any], Any]:
 
 
 def _known_base(estimator: Any) -> bool | None:
-    """Return `zero_based` from the file of the estimator, unless a later fit has left a report."""
+    """Return `zero_based` of the file that was loaded; None without a file or after a fit."""
     known = getattr(estimator, "__dict__", {})
     return None if "report_" in known else known.get("_zero_based")
 
@@ -204,7 +204,9 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
 
 
 def _check_parameters(estimator: Any) -> None:
-    """Refuse parameters that `fit` would refuse, and True as a number, which scikit-learn accepts.
+    """Refuse parameters that `fit` would refuse, and booleans in place of numbers.
+
+    scikit-learn accepts booleans as numbers.
 
     Raises
     ------
