@@ -508,7 +508,7 @@ def test_shapes_that_do_not_add_up():
         points = ac.parallelize(X, Y, partitions=4)
         points.map_with_index(lambda i, rows: np.zeros(1 + int(i[0]) // 60)).reduce(add)
         for _ in range(2):
-            with pytest.raises(TaskError, match="the same shape for all rows"):
+            with pytest.raises(TaskError, match="the same parts and shapes for all rows"):
                 ac.collect()
         points.map_with_index(lambda i, rows: np.zeros(1 + int(i[0]) // 30 % 2)).reduce(add)
         ac.collect()
@@ -860,6 +860,51 @@ def test_links_take_their_time_and_versions_travel_once():
             ac.collect()
             took.append(ac.seconds - began)
         assert took[0] - took[1] == pytest.approx(8.0)
+
+
+def test_two_contexts_at_once_do_not_mix(workers):
+    """Each has its own rows, versions and results, whichever collects first."""
+    both = [AsyncContext(workers, n_workers=1, seed=seed) for seed in (0, 1)]
+    with both[0] as first, both[1] as second:
+        for k in range(5):
+            for ac, scale in ((first, 1.0), (second, 2.0)):
+                points = ac.parallelize(scale * X, Y) if k == 0 else ac.points
+                ac.points = points
+                points.map(lambda rows, w: float(rows[0].sum() + w), ac.broadcast(k)).reduce()
+            found = [ac.collect(PATIENCE).value for ac in (second, first)]
+            assert found == pytest.approx([2.0 * X.sum() + k, X.sum() + k])
+        with pytest.raises(ValueError, match="is another context's"):
+            first.points.map(gradient, second.broadcast(np.zeros(D)))
+        second.close()
+        first.points.map(count).reduce()
+        assert first.collect(PATIENCE).value == len(X)
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes", "simulator"])
+def test_many_tasks_take_no_more_memory(kind):
+    """Neither the caller nor a worker retains what a collected task was."""
+
+    def resident(_rows=None):
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def peak(points, ac, n_tasks, w):
+        most = 0
+        for k in range(n_tasks):
+            points.map(lambda rows, w: resident(), ac.broadcast(w)).reduce(max)
+            seen = ac.collect()
+            if k % 50 == 0:
+                most = max(most, seen.value, resident())
+        return most
+
+    n_tasks = 10_000 if kind == "threads" else 2_000
+    with AsyncContext(virtual() if kind == "simulator" else kind, n_workers=1) as ac:
+        points = ac.parallelize(X, Y)
+        w = np.zeros(10_000)  # 80 kB: a version per task would be 800 MB
+        before = peak(points, ac, 200, w)
+        after = peak(points, ac, n_tasks, w)
+        assert ac.versions_alive <= 2 and ac.accepted == n_tasks + 200
+    assert after - before < 16 << 20
 
 
 def test_it_is_a_public_name():

@@ -12,6 +12,7 @@ from selection import long_but
 
 from hogshare import AsyncContext, Simulator
 from hogshare.simulation import Churn, Constant, LogNormal
+from hogshare.tasks import TaskError
 from hogshare.tasks.draws import draws_of_task
 
 PATIENCE = 60.0
@@ -100,6 +101,35 @@ def test_the_average_is_the_mean_of_the_history(kind, request):
         w_br = run(ac, 30, saga)
         assert np.abs(mean_of_history(w_br) - saga.average).max() < 1e-12
         assert 1 < ac.versions_alive <= 31
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_average_stands_beside_failed_tasks(kind, request):
+    """`collect_all` raises the failures one by one, and every other result is collected."""
+
+    def sometimes(index, rows, w):
+        if index[0] % 7 == 0:
+            raise ValueError("an unlucky row")
+        return difference(rows, w)
+
+    saga, failed = Saga(0.02), 0
+    with AsyncContext(MADE[kind](request), n_workers=2, seed=2) as ac:
+        points = ac.parallelize(X, Y, partitions=8).sample(0.1)
+        for _ in range(15):
+            w_br = ac.broadcast(saga.w)
+            points.map_with_index(sometimes, w_br, history=True).reduce(add)
+            while True:
+                try:
+                    results = ac.collect_all(PATIENCE)
+                except TaskError as error:
+                    assert "an unlucky row" in str(error)
+                    failed += 1
+                    continue
+                break
+            for result in results:
+                saga.take(result)
+        assert failed > 0 and ac.accepted + failed == 30
+        assert np.abs(mean_of_history(w_br) - saga.average).max() < 1e-12
 
 
 def test_a_function_of_a_row_asks_for_its_version():

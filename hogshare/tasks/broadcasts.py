@@ -2,7 +2,7 @@
 
 Writers: only the caller's thread. `broadcast` makes a version. The table of rows changes only when
 a result is accepted. So a task that is lost or done twice, or whose result is dropped, does not
-change the table. Readers: the caller, and tasks, which get a version's array from the `Shelf` (the
+change the table. Readers: the caller, and tasks, which get a version's value from the `Shelf` (the
 store of the caller's objects). Freeing: the user's handle, each task that needs the version, and
 each row that was last used with the version have a reference to it. When the last reference is
 released, the version is dropped from the shelf, and workers are notified to drop their copies.
@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from hogshare.tasks.handles import NEVER
+from hogshare.tasks.nested_values import bytes_of, own
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import VALUE, Key, Value
 
@@ -23,7 +25,7 @@ from hogshare.tasks.work import VALUE, Key, Value
 class Variable:
     """All versions of one broadcast variable.
 
-    shelf : store of the versions' arrays
+    shelf : store of the versions' values
     """
 
     def __init__(self, number: int, name: str, shelf: Shelf) -> None:
@@ -34,19 +36,18 @@ class Variable:
         self._tables: dict[int, np.ndarray] = {}  # by data set: the last version of each row
         self.nbytes = 0
 
-    def add(self, array: np.ndarray) -> int:
-        """Store an array, without a copy, as a version with one reference, which the caller has."""
+    def add(self, value: Any) -> int:
+        """Store a value, without a copy, as a version with one reference, which the caller has."""
         self.newest += 1
-        self._shelf.put(self._key(self.newest), array)
+        self._shelf.put(self._key(self.newest), value)
         self._counts[self.newest] = 1
-        self._bytes[self.newest] = array.nbytes
-        self.nbytes += array.nbytes
+        self._bytes[self.newest] = bytes_of(value)
+        self.nbytes += self._bytes[self.newest]
         return self.newest
 
-    def array(self, version: int) -> np.ndarray:
-        """Return the array of a version that has references."""
-        found: np.ndarray = self._shelf.things[self._key(version)]
-        return found
+    def value(self, version: int) -> Any:
+        """Return the value of a version that has references."""
+        return own(self._shelf.things[self._key(version)])
 
     @property
     def alive(self) -> int:
@@ -103,10 +104,10 @@ class Broadcast:
         Number of this version among the versions of its variable, from 0.
     """
 
-    def __init__(self, variable: Variable, array: np.ndarray, context: int) -> None:
+    def __init__(self, variable: Variable, value: Any, context: int) -> None:
         self.variable, self.context = variable, context
-        self.version = variable.add(array)
-        self._array = array
+        self.version = variable.add(value)
+        self._value = value
         weakref.finalize(self, variable.release, self.version).atexit = False
 
     @property
@@ -115,11 +116,11 @@ class Broadcast:
         return self.variable.name
 
     @property
-    def value(self) -> np.ndarray:
-        """The broadcast array; read-only."""
-        return self._array
+    def value(self) -> Any:
+        """The broadcast value; its arrays are read-only."""
+        return own(self._value)
 
-    def value_at(self, row: int) -> np.ndarray | None:
+    def value_at(self, row: int) -> Any:
         """Return the value with which a row was last used, or None if the row was never used.
 
         The row belongs to the collection that has used this variable with its history. The array
@@ -146,7 +147,7 @@ class Broadcast:
         if not -len(table) <= row < len(table):
             raise LookupError(f"there is no row {row}: the collection has {len(table)} rows.")
         version = int(table[row])
-        return None if version == NEVER else self.variable.array(version)
+        return None if version == NEVER else self.variable.value(version)
 
     def __repr__(self) -> str:
         return f"<Broadcast {self.name!r}, version {self.version}>"

@@ -26,6 +26,7 @@ from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Broadcast, Variable
 from hogshare.tasks.dispatch import Data, Dispatch
 from hogshare.tasks.executors import executor_of, job_of
+from hogshare.tasks.nested_values import bytes_of, frozen_copy
 from hogshare.tasks.partitions import LoadedParts, parts_of
 from hogshare.tasks.plans import TaskPlan
 from hogshare.tasks.results import Result, TaskError, TaskFailure
@@ -220,8 +221,9 @@ class AsyncContext:
 
         Parameters
         ----------
-        value : array-like
-            The value. The call copies it, so the caller may change its own array afterwards.
+        value : array-like, or tuple or dict
+            The value. The parts of a tuple or dict are arrays, numbers, and tuples or dicts again.
+            The call copies the arrays, so the caller may change its own arrays afterwards.
         name : str, default="value"
             Name of the variable. All values that are broadcast under the same name are its
             versions.
@@ -232,16 +234,15 @@ class AsyncContext:
 
         Raises
         ------
+        TypeError
+            If a part is neither an array of numbers, nor a number, tuple or dict.
         MemoryError
             If all versions together need more than `memory`.
         """
         self._check_open()
         # a copy, read-only: tasks in threads read it while the caller goes on
-        array = np.array(value)
-        if array.dtype == object:
-            raise TypeError(f"value must be an array of numbers; got {type(value).__name__}.")
-        array.flags.writeable = False
-        n_bytes = array.nbytes + sum(variable.nbytes for variable in self._variables.values())
+        frozen = frozen_copy(value)
+        n_bytes = bytes_of(frozen) + sum(variable.nbytes for variable in self._variables.values())
         if self._memory is not None and n_bytes > self._memory:
             raise MemoryError(
                 f"versions of broadcasts would take {n_bytes / 2**20:,.0f} MiB, more than the "
@@ -254,7 +255,7 @@ class AsyncContext:
             number = len(self._variables)
             self._variables[name] = variable = Variable(number, name, self._shelf)
             self._dispatch.variables[number] = variable
-        return Broadcast(self._variables[name], array, self.number)
+        return Broadcast(self._variables[name], frozen, self.number)
 
     @property
     def versions_alive(self) -> int:

@@ -1,13 +1,12 @@
-"""Submits tasks to workers, handles their outcomes, and submits lost tasks again.
+"""Submit tasks to workers, handle their outcomes, and submit lost tasks again.
 
-Writers: only the caller's thread. Executors run their workers by themselves, and are polled.
-Readers: the same thread. When a task comes back, its worker is available and its partitions are
-free. A result older than the cut-off is dropped. An accepted result counts, is entered into the
-tables of versions, and is queued to be collected. If an outcome's number is no longer under way,
-its task was done twice, and the outcome is ignored. A partition is in one task at a time, until
-that task has come back. So two tasks never start from the same history of a row. Freeing: `close`
-ends the executor; the versions that tasks have retained go with the shelf (the store of the
-caller's objects).
+Writers and readers: only the caller's thread, which polls the executor. When a task comes back, its
+worker is available and its partitions are free. A result whose staleness exceeds the cut-off is
+dropped. An accepted result is counted, is entered into the tables of versions, and is queued to be
+collected. If an outcome belongs to a task that is no longer under way, the task was done twice, and
+the outcome is ignored. A partition is in one task at a time, until that task has come back. So two
+tasks never start from the same history of a row. Freeing: `close` ends the executor. The versions
+that tasks have retained are freed with the `Shelf` (the store of the caller's objects).
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Variable, release_all, retain_all
 from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
+from hogshare.tasks.nested_values import ADDS, described
 from hogshare.tasks.partitions import Partitions, owner_of
-from hogshare.tasks.plans import ADDS, TaskPlan, shape_of
+from hogshare.tasks.plans import TaskPlan
 from hogshare.tasks.results import Result, TaskError, TaskFailure
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Task, TaskOutcome, Value
@@ -64,14 +64,14 @@ class Data:
         return int(self.parts.bounds[-1])
 
     def sizes(self, parts: list[int]) -> dict[int, int]:
-        """Return the number of rows of each of some partitions."""
+        """Return the number of rows of each partition in `parts`."""
         bounds = self.parts.bounds
         return {p: int(bounds[p + 1] - bounds[p]) for p in parts}
 
 
 @dataclass
 class Flight:
-    """A task that is under way, or lost and about to be submitted again."""
+    """A task that is under way, or that is lost and will be submitted again."""
 
     task: Task
     worker: int
@@ -84,8 +84,8 @@ class Flight:
 class Dispatch:
     """All tasks of a context that are under way.
 
-    retries : a task is an error once more workers than this have died in it
-    cutoff : largest staleness of a result that counts
+    retries : number of workers that may die in a task; the next death makes the task an error
+    cutoff : largest staleness of a result that counts, or None for no limit
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Dispatch:
         self._taken: set[tuple[int, int]] = set()  # partitions that are in a task
         self._to_repeat: deque[int] = deque()
         self._plans: dict[Any, tuple[Key, TaskPlan]] = {}
-        self._shapes: dict[Key, tuple[int, ...] | None] = {}
+        self._forms: dict[Key, tuple[Any, str]] = {}  # by plan, of its first value
         self._n_plans = 0
         self._alone_since: float | None = None  # the time since which no worker is left
         for worker in executor.workers:
@@ -127,10 +127,11 @@ class Dispatch:
         broadcasts: list[tuple[Variable, int]],
         timeout: float | None,
     ) -> list[int]:
-        """Wait for the barrier, and give one task to each worker that it lets pass.
+        """Wait for the barrier, and give one task to each worker that the barrier lets pass.
 
-        Raises BarrierError if the barrier raises, or lets no worker pass while no worker computes;
-        TimeoutError if it lets no worker pass within `timeout`.
+        Returns the numbers of these workers. Raises BarrierError if the barrier raises an
+        exception, or lets no worker pass while no worker computes. Raises TimeoutError if the
+        barrier lets no worker pass within `timeout` seconds.
         """
         chosen = self._passing(data, gate, timeout)
         key, number = self._key_of(plan), self.rounds
@@ -175,13 +176,13 @@ class Dispatch:
             self._pause(min(TICK_SECONDS, TICK_SECONDS if left is None else left))
 
     def _is_in_vain(self, gate: Gate, polls: int, idle: float, timeout: float | None) -> bool:
-        """Return whether to give up a barrier that lets no worker pass while no worker computes."""
+        """Return whether to stop waiting for a barrier; called while no worker computes."""
         if gate.is_users or self.executor.may_join:  # time alone may change its answer
             return timeout is None and idle > IDLE_SECONDS
         return polls > MOST_POLLS
 
     def _never(self, gate: Gate, idle: float) -> BarrierError:
-        """Return the error for a barrier that cannot be met; its cause is a failed task, if any."""
+        """Return the error for a barrier that cannot be met; a failed task's error is its cause."""
         error = BarrierError(
             f"The barrier {name_of(gate.barrier)} can never be met: for {idle:.3g} s no worker has "
             f"computed, and it has let none pass ({self.describe()}). If it waits for a time, or "
@@ -251,7 +252,7 @@ class Dispatch:
         self.progress.begin(worker, flight.accepted)
 
     def _key_of(self, plan: TaskPlan) -> Key:
-        """Return the plan's key on the shelf, where equal plans have one key; few are cached."""
+        """Return the plan's key on the shelf; equal plans have the same key, and few are cached."""
         ident = plan.identity()
         # the dict is in the order of use, so the first plans are dropped first
         if ident in self._plans:
@@ -262,7 +263,7 @@ class Dispatch:
         for old in list(self._plans)[:-CACHED_PLANS]:
             if self._plans[old][0] not in under_way:
                 key, _ = self._plans.pop(old)
-                self._shapes.pop(key, None)
+                self._forms.pop(key, None)
                 self.shelf.drop(key)
         key = ("plan", self._n_plans)
         self._n_plans += 1
@@ -309,7 +310,7 @@ class Dispatch:
         self._to_repeat.clear()
 
     def _pause(self, seconds: float) -> None:
-        """Let time pass while no task is under way, because executors then do not wait."""
+        """Let time pass while no task is under way; without a task, executors do not wait."""
         if self.executor.passes_time:
             time.sleep(seconds)
         self.pump(0.0 if self.executor.passes_time else seconds)
@@ -338,7 +339,7 @@ class Dispatch:
             self._fail(flight, "It is not run again.")
 
     def _fail(self, flight: Flight, why: str) -> None:
-        """Turn a task into an error whose message has its workers' deaths and a reason."""
+        """End a task with an error, whose message has the deaths of its workers and a reason."""
         task, parts = flight.task, tuple(flight.task.sizes)
         self._land(flight)
         message = f"Task {task.number}, of partitions {parts}, was lost{flight.lost}. {why}"
@@ -401,7 +402,7 @@ class Dispatch:
         self._land(flight)
 
     def _error_of(self, outcome: TaskOutcome, task: Task, worker: int) -> TaskError | None:
-        """Return the error of an outcome: it raised, or its shape differs from earlier values."""
+        """Return an error if the task raised, or if its value and earlier ones differ in shape."""
         parts = tuple(task.sizes)
         where = f"Task {task.number}, of partitions {parts}, on worker {worker}"
         if outcome.error is not None:
@@ -410,13 +411,15 @@ class Dispatch:
         plan = self.shelf.things[task.plan]
         if plan.op not in ADDS:
             return None
-        shape = shape_of(outcome.value)
-        expected = self._shapes.setdefault(task.plan, shape)
-        if shape == expected:
+        form = plan.form_of(outcome.value)
+        if task.plan not in self._forms:
+            self._forms[task.plan] = form, described(outcome.value)
+        expected, before = self._forms[task.plan]
+        if form == expected:
             return None
         return TaskError(
-            f"{where}, gave a value of shape {shape}, and those before it have shape {expected}: "
-            "they cannot be added up. Return the same shape from all tasks.",
+            f"{where}, gave a value of {described(outcome.value)}, and the values before it are of "
+            f"{before}: they cannot be added up. Return the same parts and shapes from all tasks.",
             worker,
             parts,
         )

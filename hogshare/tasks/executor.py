@@ -9,20 +9,17 @@ process has the same worker number. Only one thread, the caller's, calls the met
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from hogshare.links.traffic import MODEL, Traffic
 from hogshare.runtimes.user_objects import packed
 from hogshare.shm.mailbox import HEADER_BYTES
+from hogshare.tasks.nested_values import NUMBER_BYTES, bytes_of
 from hogshare.tasks.partitions import Partitions
 from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import VALUE, Key, Order, Task, TaskOutcome
-
-NUMBER_BYTES = 8  # bytes of a row's version, and of each of a task's numbers
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class Executor:
         raise NotImplementedError
 
 
-def bytes_with(task: Task, arrays: Iterable[np.ndarray]) -> int:
+def bytes_with(task: Task, values: Iterable[Any]) -> int:
     """Return the number of bytes of a task's message: new versions, and a number for each row.
 
     The number of a row is the version with which it was last used; tasks without history have no
@@ -115,18 +112,7 @@ def bytes_with(task: Task, arrays: Iterable[np.ndarray]) -> int:
     once.
     """
     rows = sum(len(r) for value in task.values for r in (value.rows or {}).values())
-    return HEADER_BYTES + sum(array.nbytes for array in arrays) + NUMBER_BYTES * rows
-
-
-def bytes_of(value: Any) -> int:
-    """Return the number of bytes of a result: of its arrays, plus 8 for each other part."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, Mapping):
-        value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        return NUMBER_BYTES
-    return sum(map(bytes_of, value))
+    return HEADER_BYTES + sum(map(bytes_of, values)) + NUMBER_BYTES * rows
 
 
 class Remote(Executor):
@@ -154,7 +140,7 @@ class Remote(Executor):
                 self._parcels[key] = self._parcel(key)
 
     def _order(self, worker: int, task: Task, keys: Iterable[Key], context: str = "") -> Order:
-        parcels, values = dict[Key, Any](), dict[Key, np.ndarray]()
+        parcels, values = dict[Key, Any](), dict[Key, Any]()
         for key in keys:
             if key[0] == VALUE:
                 values[key] = self._shelf.things[key]

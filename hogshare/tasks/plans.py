@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,22 +12,20 @@ import numpy as np
 
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.handles import Handle
-
-ADDS = (operator.add, operator.iadd, np.add)
+from hogshare.tasks.nested_values import ADDS, add, check_same, form_of, shape_of
 
 
 @dataclass(frozen=True)
 class TaskPlan:
     """The properties of a task that are the same for all tasks of a loop.
 
-    function : a function of a block or a row and of the broadcasts' values; None: the rows
-        themselves are folded
-    each : {"block", "row"}; the function's argument
+    function : function of a block or a row and of the broadcasts' values, or None to fold the rows
+        themselves
+    each : {"block", "row"}, the argument of one call of the function
     with_index : whether row numbers are the function's first argument
-    history : whether broadcasts are passed as handles, with the versions with which rows were last
-        used
-    op : a function of two values that folds them; None: fold by `aggregate`
-    aggregate : zero, ``seq_op`` and ``comb_op``
+    history : whether broadcasts are passed as handles, which have the versions last used with rows
+    op : function of two values that folds them, or None to fold with `aggregate`
+    aggregate : the zero, ``seq_op`` and ``comb_op`` of `Collection.aggregate`
     rate, replace : as in `hogshare.tasks.draws.drawn_rows`
     counts : whether the task only counts the rows of each partition
     """
@@ -50,7 +47,7 @@ class TaskPlan:
         return (*getattr(self.function, "users", (self.function,)), self.op, *folding)
 
     def identity(self) -> tuple[Any, ...]:
-        """Return a key that distinguishes plans; it is equal for plans with the same functions."""
+        """Return a key of the plan; plans with the same functions and flags have equal keys."""
         folding = None
         if self.aggregate is not None:
             zero, *ops = self.aggregate
@@ -84,21 +81,17 @@ class TaskPlan:
 
     def _of_two(self, left: Any, right: Any) -> Any:
         assert self.op is not None
-        if self.op in ADDS and shape_of(left) != shape_of(right):
-            raise ValueError(
-                f"values of shapes {shape_of(left)} and {shape_of(right)} cannot be added: the "
-                "function must return the same shape for all rows"
-            )
+        if self.op is not add and self.op in ADDS:  # `add` checks by itself
+            check_same(self.form_of(left), self.form_of(right), left, right)
         return self.op(left, right)
 
-
-def shape_of(value: Any) -> tuple[int, ...] | None:
-    """Return the shape of an array or number; None for other values, such as lists."""
-    return np.shape(value) if isinstance(value, np.ndarray | np.generic | complex) else None
+    def form_of(self, value: Any) -> Any:
+        """Return a key that is equal for all values that `op` can add."""
+        return form_of(value) if self.op is add else shape_of(value)
 
 
 def _same(thing: Any) -> Any:
-    """Return a function as a key; a function without a hash equals only itself."""
+    """Return a function as a key; if it has no hash, return a key of its identity."""
     try:
         hash(thing)
     except TypeError:
@@ -107,9 +100,9 @@ def _same(thing: Any) -> Any:
 
 
 class GradientOf:
-    """A problem's own gradient, as a function of a block of the problem's row numbers.
+    """The gradient method of a problem, as a function of a block of the problem's row numbers.
 
-    Two instances of the same problem are equal, so the problem is sent to workers once.
+    Two instances for the same problem are equal, so the problem is sent to each worker once.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -133,18 +126,19 @@ class GradientOf:
         return found
 
     def __call__(self, index: np.ndarray, rows: Any, w: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows' gradients."""
+        """Return the sum of the rows' gradients as a new array."""
         out = np.zeros(len(w))
         self.problem.gradient(w, index, out)
         return out
 
 
 class DifferenceOf(GradientOf):
-    """The drawn rows' sum of present gradients minus gradients at the version last used.
+    """The sum, over the drawn rows, of the present gradient minus the row's last used gradient.
 
-    A row that was never used has a history of zero. Source: Soori et al. 2019 (ASYNC), ASAGA, where
-    past gradients are not stored but computed again from the past model. It is for
-    ``map_with_index(..., history=True)``.
+    The last used gradient of a row is its gradient at the version of the model with which the row
+    was last used; for a row that was never used it is zero. This class is a function for
+    ``map_with_index(..., history=True)``. Source: Soori et al. 2019 (ASYNC), ASAGA, which does not
+    store past gradients but computes them again from the past model.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -154,7 +148,7 @@ class DifferenceOf(GradientOf):
         return hash((DifferenceOf, id(self.problem)))
 
     def __call__(self, index: np.ndarray, rows: Any, w: Handle) -> np.ndarray:  # type: ignore[override]
-        """Return the sum of the gradients' differences."""
+        """Return the sum of the differences as a new array."""
         total = super().__call__(index, rows, w.value)
         for old, places in w.groups():
             if old is not None:

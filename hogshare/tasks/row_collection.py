@@ -15,6 +15,7 @@ from hogshare.system.ranges import is_number
 from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Broadcast
 from hogshare.tasks.dispatch import Data, Dispatch
+from hogshare.tasks.nested_values import add
 from hogshare.tasks.plans import GradientOf, TaskPlan
 
 EACH = ("block", "row")
@@ -160,7 +161,9 @@ class Collection:
         """
         return self._mapped(f, broadcasts, each=each, history=history, with_index=True)
 
-    def reduce(self, op: Callable[[Any, Any], Any], timeout: float | None = None) -> list[int]:
+    def reduce(
+        self, op: Callable[[Any, Any], Any] = add, timeout: float | None = None
+    ) -> list[int]:
         """Give one task to each available worker that the barrier lets pass, and return.
 
         This method is the paper's ``ASYNCreduce``. A task draws rows from the worker's partitions
@@ -170,8 +173,9 @@ class Collection:
 
         Parameters
         ----------
-        op : callable
-            A function of two values, such as `operator.add`.
+        op : callable, default=hogshare.tasks.add
+            A function of two values. The default adds arrays and numbers, and tuples, lists and
+            dicts part by part; ``operator.add`` concatenates tuples and lists.
         timeout : float, optional
             Seconds to wait for the barrier. By default the call waits as long as tasks are under
             way, and at most ten seconds after that.
@@ -260,8 +264,8 @@ class Collection:
             )
         if history and not broadcasts:
             raise ValueError("history=True needs a broadcast: pass one after f.")
-        mapped = self._with(function=f, **how)
-        return replace(mapped, broadcasts=broadcasts, is_mapped=True)
+        plan = replace(self.plan, function=f, **how)
+        return replace(self, plan=plan, broadcasts=broadcasts, is_mapped=True)
 
     def _planned(self, **folding: Any) -> TaskPlan:
         plan = replace(self.plan, **folding)

@@ -16,15 +16,13 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
-
 from hogshare.links.traffic import MODEL
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation.churn import DIE, JOIN
 from hogshare.simulation.simulator import SimulationError, Simulator
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost, bytes_with
 from hogshare.tasks.store import Sent, Shelf
-from hogshare.tasks.work import Store, Task, work
+from hogshare.tasks.work import VALUE, Store, Task, work
 
 # parameters of a simulator that tasks do not use
 UNUSED = ("poll", "parts", "placement", "overlay", "watch", "watch_seconds")
@@ -72,8 +70,8 @@ class VirtualExecutor(Executor):
         network, s = self._simulator.network, self._simulator
         # the sleep is virtual: it counts in `busy`
         outcome = work(replace(task, sleep=0.0), Store(self._shelf.things))
-        things = [self._shelf.things[key] for key in self._sent.missing(worker, task.needs)]
-        down = bytes_with(task, [thing for thing in things if isinstance(thing, np.ndarray)])
+        missing = self._sent.missing(worker, task.needs)
+        down = bytes_with(task, [self._shelf.things[key] for key in missing if key[0] == VALUE])
         self._sent.forget(worker)
         up = HEADER_BYTES + len(pickle.dumps(outcome.value, 5))
         self.traffic.add("model", MODEL, worker, down)

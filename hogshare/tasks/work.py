@@ -21,6 +21,7 @@ import numpy as np
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.handles import Handle
+from hogshare.tasks.nested_values import own, read_only
 from hogshare.tasks.plans import TaskPlan
 
 Key = tuple[Any, ...]  # key of an object that tasks need: the object's kind, and numbers
@@ -87,7 +88,7 @@ class Order:
 
     task: Task
     parcels: dict[Key, Any]
-    values: dict[Key, np.ndarray]
+    values: dict[Key, Any]
     forget: tuple[Key, ...]
     context: str = ""
 
@@ -134,10 +135,8 @@ class Store:
             self.things.pop(key, None)
         for key, parcel in order.parcels.items():
             self.things[key] = opened(parcel)
-        for key, array in order.values.items():
-            value = np.asarray(array).view()
-            value.flags.writeable = False
-            self.things[key] = value
+        for key, value in order.values.items():
+            self.things[key] = read_only(value)
 
     def lacks(self, task: Task) -> set[Key]:
         """Return the keys of the objects that a task needs and the store lacks."""
@@ -205,8 +204,12 @@ def _compute(task: Task, store: Store, blocks: dict[int, Block] | None) -> tuple
 
 
 def _given(value: Value, p: int, index: np.ndarray, store: Store) -> Any:
-    """Return a broadcast as the function's argument: an array, or a handle with a history."""
-    array = store.things[value.key(value.version)]
+    """Return a broadcast as the function's argument: its value, or a handle with rows' history."""
+
+    def find(version: int) -> Any:
+        # tuples and dicts of this call: in threads, tasks share the caller's objects
+        return own(store.things[value.key(version)])
+
     if value.rows is None:
-        return array
-    return Handle(array, index, value.rows[p], lambda v: store.things[value.key(v)])
+        return find(value.version)
+    return Handle(find(value.version), index, value.rows[p], find)
