@@ -1,21 +1,21 @@
-"""Threads that stay alive between runs: waking two takes 0.06 ms, starting them 0.4 ms.
+"""Threads that stay alive between runs: waking two takes 0.06 ms, starting two takes 0.4 ms.
 
-Writers: `submit` takes a thread from the list of spare threads, or starts one, and gives it the
-task. A thread adds itself to the list again when its task is done, just before it reports the
-result. Each change of the list is one step of the interpreter. So there are never fewer threads
+Writers: `submit` takes a thread from the list of spare threads, or starts a thread, and gives it
+the task. When the task is done, just before the thread reports the result, it adds itself to the
+list again. Each change of the list is one step of the interpreter. So there are never fewer threads
 than tasks: no task waits for another task's thread. If a caller waits for each task before it
-submits the next one, the pool starts no second thread. There is no lock: a signal's handler may
-submit a task in the middle of its thread's own `submit`, and a fork finds no lock taken.
-(`concurrent.futures.ThreadPoolExecutor` miscounts from Python 3.12 on if a task comes while another
-ends: every hundred runs it starts a thread too many, and never ends it.) A task's thread is known
-before it wakes up, and can be bound to other cores (`submit_to`).
+submits the next one, the pool starts no second thread. There is no lock. So a signal's handler may
+submit a task in the middle of an interrupted `submit`, and a fork finds no lock taken. (From Python
+3.12 on, `concurrent.futures.ThreadPoolExecutor` miscounts if a task comes while another ends: every
+hundred runs it starts a thread too many, and never ends this thread.) The caller knows a task's
+thread before the thread wakes up, and can bind it to other cores (`submit_to`).
 
 Freeing: idle threads end with the process. At its end the process stops runs, closes the pool and
 waits for threads in a kernel, because the kernel's code would be gone. (It waits two seconds for
 threads in the user's code; see `hogshare.runtimes.interpreter_exit`.)
 
-`call_in_queue`: a thread takes parts from an iterator under a lock and writes each part's result to
-its own place of a list; the caller reads the list when all threads have finished.
+`call_in_queue`: under a lock, a thread takes the next part from an iterator. It writes the part's
+result to the part's own place in a list. The caller reads the list when all threads have finished.
 """
 
 from __future__ import annotations
@@ -61,9 +61,13 @@ class _Server:
         self.thread.start()
 
     def go_to(self, cores: Collection[int]) -> None:
-        """Make the thread wake up on one of these cores; if empty, on any of the calling thread's.
+        """Make the thread wake up on one of these cores.
 
-        The thread may still be bound by an interrupted call, which gave it no task.
+        cores : numbers of cores; if empty, the thread may wake up on any of the calling thread's
+            cores
+
+        This also undoes an earlier binding: an interrupted call may have bound the thread without
+        giving it a task.
         """
         thread = self.thread.native_id
         if thread is None or not (cores or self.sent):
@@ -88,8 +92,8 @@ class ThreadPool:
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call ``function(*args)`` in a thread.
 
-        Raises RuntimeError if the process is ending, or there is no spare thread and the system
-        starts none.
+        Raises RuntimeError in two cases: (1) the process is ending; (2) there is no spare thread,
+        and the system starts no new one.
         """
         return self.submit_to((), function, *args)
 
@@ -98,7 +102,7 @@ class ThreadPool:
     ) -> Future[Any]:
         """Call ``function(*args)`` in a thread that is bound to these cores before it wakes up.
 
-        The function must unbind the thread. With no `cores`, the same as `submit`.
+        The function must unbind the thread. If `cores` is empty, this is the same as `submit`.
         """
         future = _Promise()
         with DeferredSignals():  # a signal in this block would lose a thread
@@ -170,8 +174,9 @@ class ThreadPool:
 def _end_child(thread: threading.Thread, error: BaseException | None) -> NoReturn:
     """End a process that a task has forked, as `multiprocessing` ends its forked children.
 
-    If its only thread returned, the C library would call `exit` without the interpreter's end: the
-    destructors of every loaded library (MPI, LLVM) would wait for threads of the parent, or crash.
+    If the only thread of such a process returned, the C library would call `exit` without the
+    interpreter's end. The destructors of every loaded library (MPI, LLVM) would then wait for
+    threads that only the parent has, or crash.
     """
     if error is not None:
         threading.excepthook(
@@ -210,11 +215,11 @@ def wait_for(
     """Wait until tasks are done; a signal may interrupt the wait, but not the tasks.
 
     tasks : the futures of the tasks
-    to_the_end : whether signals are deferred, unless the user insists: for tasks that have been
-        asked to end. Outside the main thread no signal is deferred
-    is_enough : polled; the wait ends when it returns True, and tasks may then still run
+    to_the_end : whether signals are deferred during the wait, unless the user insists. Set it for
+        tasks that have been asked to end. Outside the main thread no signal is deferred.
+    is_enough : polled during the wait, which ends when it returns True; tasks may then still run
 
-    A forked child of the process that has the tasks does not wait.
+    In a forked child of the process that has the tasks, this returns at once.
     """
     bell, process = Bell(), os.getpid()
     with DeferredSignals(bell) as deferred:
@@ -239,7 +244,7 @@ def call_in_queue(
     """Call ``function(part, is_over)`` with every part, `n_threads` of them at a time.
 
     ``is_over()`` becomes True when the results are no longer needed: after Ctrl-C, or when another
-    part has failed. A slow function should poll it, and return when it is True.
+    part has failed. A slow function should poll ``is_over``, and return when it is True.
 
     Returns the results, in the order of the parts.
     """

@@ -1,9 +1,10 @@
 """Workers as processes of the crew, over one arena; worker 0 is a thread of the caller.
 
-No thread waits for a process to start. Worker 0 begins when the others' tasks have been sent, and
-the others join while it works. If the run is over before a member joins, it is closed to this
-member. The calling thread watches the members' sockets and the progress table. If a member dies, a
-warning names the member and its signal, and the other workers finish the run.
+No thread waits for a process to start. Worker 0 begins when the other workers' tasks have been
+sent, and the other workers join while worker 0 works. If the run is over before a member joins, the
+run is closed to this member. The calling thread watches the members' sockets and the progress
+table. If a member dies, a warning names the member and its signal, and the other workers finish the
+run.
 
 Writers: see `hogshare.engine.session`. Freeing: the caller closes its handle of the arena at the
 end of the run; a member drops its mapping when its task returns. The memory has no name, so no file
@@ -159,10 +160,13 @@ class Watch:
     def left_behind(self, is_zero: bool) -> list[Member]:
         """Return the members that do not leave an interrupted run: they are in the user's code.
 
-        From now on these members are dead in the table, because a master waits until all workers
-        are done or dead. Worker 0 is dead, too, if it is in the user's code (`is_zero`). If the
-        master is a member, it is also left behind: it would wait for ever if one of these workers
-        wrote to its row again before ending.
+        This marks these members as dead in the progress table, because a master waits until all
+        workers are done or dead.
+
+        is_zero : whether worker 0 is in the user's code; worker 0 is then also marked as dead
+
+        If the master is a member, it is also returned when any worker is marked: if such a worker
+        wrote to its row again before ending, the master would wait for ever.
         """
         workers = self.at_work()
         for worker in [k for k, member in self.members.items() if member in workers]:
@@ -218,8 +222,8 @@ class Watch:
             return
         running = self.session.word(layout.STOP) == layout.RUNNING
         if self._state(k) in (layout.DONE, layout.RESTING) and not running:
-            # a master would wait for a worker that has only paused (in a running run it would
-            # resume)
+            # Close the worker: a master would wait for a worker that is only paused, because in a
+            # running run such a worker would resume.
             worker_life.apply(self.session.schedule.table[k], worker_life.CLOSE)
             return
         self.monitor.bury(k)  # first: other workers may wait, and the next line may take a moment

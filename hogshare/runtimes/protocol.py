@@ -4,10 +4,10 @@
 
     settle -> allocate -> prepare -> run, once or more -> close
 
-After `allocate` it always calls `close`, even after an error. A worker is a generator
+After `allocate`, `solve` always calls `close`, even after an error. A worker is a generator
 (`hogshare.engine.loop.loop_of`) that yields requests: call a function, let time pass, report that
-an epoch is over. A runtime only drives each worker to its end, with one thread at a time. The
-workers themselves decide what they compute, and when they stop and wait.
+an epoch is over. A runtime only drives each worker to its end; at any moment at most one thread
+drives a worker. The workers themselves decide what they compute, and when they stop and wait.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Outcome(NamedTuple):
     notes : list of str
         Unexpected events, for the report.
     seconds : float or None
-        The run's time by the runtime's own clock; None: it has no clock of its own.
+        The run's time by the runtime's own clock, or None if it has no clock of its own.
     traffic : dict or None
-        The runtime's own messages during the call, in the format of the report.
+        Counts of the runtime's own messages during the call, in the format of the report.
     why : str or None
-        The reason for the end of the run, if the runtime has ended it; otherwise None.
+        The reason for the end of the run, if the runtime has ended the run; otherwise None.
     """
 
     notes: list[str]
@@ -61,17 +61,17 @@ class Runtime:
     name : str
         Name for the report.
     is_private : bool, default=True
-        Whether its memory stays valid while any reference to it exists. The model is then not
-        copied out.
+        Whether the memory of `allocate` stays valid while any reference to it exists. If True, the
+        report refers to the model in this memory; otherwise the model is copied.
     is_inside : bool, default=False
         Whether the only worker runs in the calling thread, which then reports each epoch's end
         before the next epoch begins.
     has_clock : bool, default=False
-        Whether it has a clock of its own. Workers then yield at every block, after they have
-        claimed it and before they compute it.
+        Whether the runtime has a clock of its own. If True, workers yield at every block, after
+        they have claimed the block and before they compute it.
     has_teams : bool, default=False
         Whether all workers run at the same time, each in a thread or process of its own, in one
-        memory. Within a block, a worker may then wait for another worker's part of the block.
+        memory. If True, a worker may wait within a block for another worker's part of the block.
     """
 
     name: str
@@ -86,6 +86,7 @@ class Runtime:
         Raises
         ------
         TypeError
+            If `name` is not a str, or `run` is not overridden.
         """
         kind = type(self).__name__
         if not isinstance(getattr(self, "name", None), str):
@@ -111,11 +112,14 @@ class Runtime:
         return n_workers
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
-        """Refuse a barrier or number of workers that does not fit, before any allocation.
+        """Refuse a barrier or number of workers that this runtime does not support.
+
+        `solve` calls this before any allocation.
 
         Raises
         ------
         ValueError
+            If the runtime does not support the barrier or the number of workers.
         """
 
     def local_problem(self, problem: Problem) -> Problem:
@@ -123,11 +127,14 @@ class Runtime:
         return problem
 
     def settled(self, choices: Choices) -> Choices:
-        """Return the choices of this process's run, or refuse them before any allocation.
+        """Return the choices of this process's run; by default the given ones.
+
+        `solve` calls this before any allocation.
 
         Raises
         ------
         ValueError
+            If the runtime does not support the choices.
         """
         return choices
 
@@ -145,7 +152,9 @@ class Runtime:
         rows: Mapping[str, np.ndarray],
         assigned: Mapping[str, np.ndarray] = NOTHING,
     ) -> dict[str, np.ndarray]:
-        """Return the memory of a run, zeros that all workers see; by default of this process.
+        """Return the memory of a run, filled with zeros; by default it is memory of this process.
+
+        All workers must see this memory.
 
         Parameters
         ----------
@@ -154,7 +163,8 @@ class Runtime:
         rows : mapping of str to ndarray
             Read-only arrays, which may be used in place.
         assigned : mapping of str to ndarray
-            The caller's arrays for some of the names in `shapes`; they may be used in place.
+            The caller's arrays for some of the names in `shapes`; they may be used in
+            place.
         """
         return {**private_memory(shapes, assigned), **rows}
 
@@ -166,11 +176,12 @@ class Runtime:
     ) -> Outcome:
         """Run every worker of a session to its end, and the master if the session has one.
 
-        Do so in a with block of `hogshare.runtimes.hooks.EpochHook(session, on_epoch, checks)`.
-        Call the hook's `poll` in the calling thread now and then, and again when all workers have
-        ended. `poll` reports epochs, and evaluates the model when all workers pause. After an
-        exception, call ``session.stop()``, wait for the workers to leave, and raise the exception
-        again.
+        An implementation runs the workers in a with block of
+        ``hogshare.runtimes.hooks.EpochHook(session, on_epoch, checks)``. It calls the hook's `poll`
+        in the calling thread repeatedly, and again when all workers have ended. `poll` reports
+        epochs, and evaluates the model when all workers pause. After an exception, the
+        implementation calls ``session.stop()``, waits for the workers to leave, and raises the
+        exception again.
         """
         raise NotImplementedError
 

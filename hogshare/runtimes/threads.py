@@ -1,15 +1,15 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
 The calling thread is worker 0: it need not be woken at the beginning or the end, and already has a
-core. Ctrl-C is delivered between its quanta (`hogshare.system.interrupts`). If there are epochs to
-report, the calling thread is not a worker and only waits: an epoch may end in another thread while
-this one is in a quantum, and a long callback would delay the other workers. For an evaluation of
-the model all workers pause, and compute parts of it: if two threads are woken only for this, they
-share one core half of the time.
+core. Ctrl-C is delivered between worker 0's quanta (`hogshare.system.interrupts`). If there are
+epochs to report, the calling thread is not a worker and only waits. Otherwise an epoch might end in
+another thread while the calling thread is in a quantum, and a long callback would delay the other
+workers. For an evaluation of the model all workers pause, and compute parts of the evaluation. If
+instead two threads were woken only for this, they would share one core half of the time.
 
 Writers: the caller puts parts of an evaluation into `_parts`; paused workers and the caller take
-them out. All do so under the condition `_changed`, which notifies both. The arrays are ordinary and
-need no freeing.
+them out. Both do so under the condition `_changed`, which notifies paused workers and the caller.
+The arrays are ordinary and need no freeing.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ PAUSE_SECONDS = 0.005  # between two polls of a paused worker: a run may stop wi
 class ThreadCrew:
     """Threads that run workers of one session, and an event that announces their news.
 
-    With `leads`, the calling thread is worker 0, which is not in `workers`. It is never bound to a
-    core: threads that one of the caller's libraries starts meanwhile would inherit this binding.
-    `loop` returns the loop that a thread drives for a worker's number; the default is the worker's
-    own loop.
+    With `leads`, the calling thread is worker 0, which is not in `workers`. The calling thread is
+    never bound to a core: threads that one of the caller's libraries starts during the run would
+    inherit this binding. ``loop(worker)`` returns the loop that a thread drives for a worker; the
+    default is the worker's own loop.
 
     The event is set only after the end of an epoch that is to be reported, and after the end of the
-    last thread: a thread that wakes takes the interpreter from the threads that still work.
+    last thread. It is set so rarely because a waiting thread that wakes takes the interpreter from
+    the threads that still work.
 
     A worker counts as running from `start` on, and claims its place when its thread begins. No
     worker claims a place (1) after a failed start, when the system starts no more threads; (2) in a
@@ -94,9 +95,9 @@ class ThreadCrew:
     def start(self) -> None:
         """Start the workers; no worker processes a row before all workers have been submitted.
 
-        A worker that computed earlier would take the core that this thread needs to start the
-        others. But no worker waits for the others to begin: each needs the interpreter for 0.1 or
-        0.2 ms, one after another.
+        A worker that computed earlier would take the core that this thread needs to start the other
+        workers. But no worker waits until the other workers have begun: to begin, each worker needs
+        the interpreter for 0.1 or 0.2 ms, one after another.
         """
         if self._leads:
             self._placement.stay(0)  # before the others choose theirs
@@ -131,10 +132,11 @@ class ThreadCrew:
         drive(loop_of(self.session, 0), None, self._yields, pause, hook.poll)
 
     def _pause(self, me: int, wish: Pause) -> int:
-        """Compute a part of the caller's evaluation, or wait; called until the evaluation ends.
+        """Compute a part of the caller's evaluation, or wait; return the nanoseconds spent.
 
-        The thread is bound to its core before it waits: two threads that were woken on one core
-        shared it for more than a millisecond.
+        A paused worker's thread calls this again and again until the evaluation ends. The thread is
+        bound to its core before it waits, because two threads that were woken on the same core
+        shared this core for more than a millisecond.
         """
         start = time.perf_counter_ns()
         with self._changed:
@@ -223,11 +225,11 @@ class ThreadCrew:
             return bool(self._inside) or (self._to_come > 0 and not self._off)
 
     def patience(self, deferred: DeferredSignals) -> Callable[[], bool]:
-        """Return a function that tests whether to give up waiting for the threads of a stopped run.
+        """Return a function that tests whether to stop waiting for the threads of a stopped run.
 
-        It returns True (1) if the user insists; (2) if, some seconds after this call, all threads
-        that still work are in the user's code. A thread that returns from this code sees that the
-        run has been stopped.
+        The function returns True in two cases: (1) the user insists; (2) some seconds have passed
+        since this call, and all threads that still work are in the user's code. When a thread
+        returns from this code, it sees that the run has been stopped.
         """
         has_enough, end = deferred.patience(), time.monotonic() + interrupts.PATIENCE_SECONDS
 

@@ -1,17 +1,17 @@
-"""Pickling of the user's objects for worker processes: barriers, laws of stragglers, gradients.
+"""Pickling of the user's objects for worker processes: barriers, straggler models, gradients.
 
 A member of the crew lacks the user's `__main__`, the cells of a notebook and nested functions, and
 may have imported an older version of a module. So the user's definitions are sent with their code
 (cloudpickle, by value); definitions of this package and of the standard library are sent by name.
 
-Large arrays of such an object are not sent with it: they are returned separately, and put into
-shared memory once.
+Large arrays of such an object are not sent with the pickle: they are returned separately, and
+copied to shared memory once.
 
-Writers: cloudpickle's list of the modules that it pickles by value belongs to the whole process,
-and the user may have added modules to it. `_entered` lists the modules that this file has added.
-`_lock` is taken while they are on cloudpickle's list: otherwise a second thread's pickle would miss
-them. The thread that added modules removes them in any case. A forked child removes the modules
-that its parent's other threads had added.
+Writers: cloudpickle has one list, for the whole process, of the modules that it pickles by value.
+The user may have added modules to this list. `_entered` lists the modules that this file has added.
+`_lock` is taken while these modules are on cloudpickle's list: otherwise a second thread's pickle
+would miss them. The thread that added modules removes them in any case. A forked child removes the
+modules that other threads of its parent had added.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ def packed(
     """Return a pickle of a user's object, with the code of its function or class.
 
     what : the object's name in an error message, such as "barrier"
-    thing : the object. `None`, and instances of this package's classes, need no code, unless they
-        list objects of the user that they contain (`users`)
-    large : list to which the bytes of large arrays are appended, in the order that `pickle.loads`
-        requires
-    remedy : an argument for the error message, with which the caller need not send the object
+    thing : the object. If it is None, or an instance of this package's classes, no code is sent,
+        unless the object lists objects of the user that it contains (`users`).
+    large : list to which this function appends views of the bytes of large arrays, in the order
+        that `pickle.loads` requires; if None, the pickle contains these arrays
+    remedy : advice for the error message: an argument with which the caller need not send the
+        object
 
     Raises ValueError if the object cannot be pickled.
     """
@@ -92,7 +93,7 @@ def packed(
 class Parcel:
     """A pickle to send, and the layout of the shared memory with its large arrays, if any.
 
-    Freeing: the caller owns the arena and frees it. Descriptors are sent separately.
+    Freeing: the caller owns the arena and frees it. The arena's descriptor is sent separately.
     """
 
     content: bytes
@@ -112,9 +113,12 @@ class Parcel:
         return cls(content, arena.describe(), arena)
 
     def opened(self, files: Iterator[int]) -> Any:
-        """Return the unpickled object; if the parcel has a layout, take the next descriptor.
+        """Return the unpickled object.
 
-        Large arrays are read-only views of the shared memory, because other processes read them.
+        files : descriptors of arenas; if this parcel has a layout, one descriptor is taken
+
+        Large arrays are read-only views of the shared memory, because other processes read them,
+        too.
         """
         buffers: list[memoryview] = []
         if self.layout is not None:

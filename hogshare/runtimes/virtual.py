@@ -1,12 +1,12 @@
 """Workers on a virtual clock, one at a time: their loops' requests become events in a queue.
 
 A worker's loop runs until it requests a sleep or a wait. A sleep becomes an event at a later time.
-`hogshare.runtimes.virtual_waits` handles the waits, and `hogshare.runtimes.deliveries` the mail to
-a master and between homes.
+`hogshare.runtimes.virtual_waits` handles the waits. `hogshare.runtimes.deliveries` handles the mail
+to a master and between homes.
 
 Events are ordered (1) by time; (2) by kind: workers that come and go, the watch function, messages
 that arrive, blocks that end, the master, polls of barriers; (3) by worker. So a run repeats bit for
-bit. The calling thread does everything: nothing is shared, and the arrays are ordinary.
+bit. Only the calling thread reads and writes the run's data, and the arrays are ordinary.
 """
 
 from __future__ import annotations
@@ -92,9 +92,10 @@ class Virtual(Runtime):
 
 
 class Simulation:
-    """One run's queue of events, and the handler of each kind.
+    """One run's queue of events, and the handler of each kind of event.
 
-    poll_cost : number of control messages of one poll of the barrier, and seconds until the answer
+    poll_cost : for one poll of the barrier: the number of control messages, and the virtual seconds
+        until the answer
     """
 
     def __init__(
@@ -159,9 +160,9 @@ class Simulation:
     # -- the queue
 
     def to_the_end(self) -> None:
-        """Run until every loop has ended, or the time is over.
+        """Handle events until every loop has ended, or the simulated time is over.
 
-        Raises SimulationError if workers wait and no event can end a wait.
+        Raises SimulationError if workers wait and no event can end their wait.
         """
         session, limit = self.session, self.simulator.seconds
         session.clock, session.began = lambda: round(self.now * NS), 0

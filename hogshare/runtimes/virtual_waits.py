@@ -1,19 +1,20 @@
 """The waiting workers of a simulated run, and the events that wake them.
 
-A waiting worker is *parked* under the reason for its wait. It is *called* (the queue gets an event
-at which the worker polls) when this reason may have gone. A worker that waits for
+A waiting worker is *parked* under the reason for its wait. When this reason may have ended, the
+worker is *called*: the queue of events gets an event at which the worker polls. The list says when
+a worker is called, for each reason:
 
-- a barrier on all clocks (BSP, SSP, fraction) is called when it can pass, so no poll fails: workers
+- a barrier on all clocks (BSP, SSP, fraction): when the worker can pass, so no poll fails. Workers
   are stored in bins by their own clock, and counts decide which clocks pass;
-- the same barrier with groups is called when it can pass: each such worker is tested after each
+- the same barrier with groups: when the worker can pass. Each such worker is tested after each
   quantum;
-- a throttled release is called after a release, or when fewer workers are left;
-- a sampled barrier, or the user's barrier, is called at its next poll;
-- its section of an ordered run is called when the section is its own, or a round is over;
-- the master is called when the master has taken its message;
-- a condition of the user's plane is called when the condition is true after another worker's
-  quantum, or the time is over;
-- a block, the caller, or a repair of sums after a death is called when one of `WORDS` has changed.
+- a throttled release: after a release, or when fewer workers are left;
+- a sampled barrier, or the user's barrier: at the worker's next poll;
+- its section of an ordered run: when the section is the worker's own, or a round is over;
+- the master: when the master has taken the worker's message;
+- a condition of the user's plane: when the condition is true after another worker's quantum, or
+  the waiting time is over;
+- a block, the caller, or a repair of sums after a death: when one of `WORDS` has changed.
 
 If the barrier has a poll interval, a worker polls at whole multiples of the interval after its
 arrival.
@@ -44,10 +45,13 @@ ABSENT = -1  # in place of a clock
 class Parking:
     """Waiting workers, by the reason for their wait.
 
-    poll : virtual seconds between two polls of the barrier; 0: a worker polls when the barrier lets
-        it pass
-    push : ``push(seconds, worker)`` adds an event to the queue: a poll of this worker
+    poll : virtual seconds between two polls of the barrier. If 0, a worker polls when the barrier
+        lets it pass.
+    push : ``push(seconds, worker)`` adds an event to the queue, at this virtual time: a poll of
+        this worker
     count_polls : ``count_polls(worker, n)`` is called when a worker has polled the barrier n times
+
+    since : the waiting workers, and the virtual time at which each began to wait
     """
 
     def __init__(
@@ -161,7 +165,7 @@ class Parking:
     # -- all workers
 
     def notice(self, me: int, now: float) -> None:
-        """Call the workers whose wait may be over after worker `me`'s quantum."""
+        """Call the workers whose wait may have ended, after worker `me`'s quantum or end."""
         if self._clocks.update(me) and self._bins:
             self._call_bins(now)
         for other in sorted(self._grouped):
@@ -246,9 +250,10 @@ class Parking:
                 self._call(other, now)
 
     def _call_section(self, me: int, now: float) -> None:
-        """Call the worker that owns the section, and all workers when a round is over.
+        """Call the owner of an ordered run's section, and all workers when a round is over.
 
-        If the owner's poll has just failed, it waits until other workers have computed.
+        If the owner's poll has just failed, the owner is not called until other workers have
+        computed.
         """
         n = len(self._table)
         section, before = self._session.word(layout.SECTION), self._section
@@ -267,10 +272,10 @@ class Parking:
 
 
 class LeastClock:
-    """Number of the run's workers at each clock, and the least clock: O(1) for each block.
+    """The number of the run's workers at each clock, and the least clock, in O(1) for each block.
 
     table : ndarray of shape (n_workers, layout.N_TABLE), int64; the progress table. Each call of
-        `update` reads one row
+        `update` reads one row of it in place.
     """
 
     def __init__(self, table: np.ndarray) -> None:

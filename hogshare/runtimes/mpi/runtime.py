@@ -243,8 +243,7 @@ class MPI(Joint):
 
     @missed_calls.counted
     def hold(self, what: str) -> Call | None:
-        """Begin a call that lasts until all ranks end it; return the call, or None if there is one
-        rank.
+        """Begin a call that lasts until all ranks end it; return it, or None if there is one rank.
 
         All ranks must call this.
 
@@ -305,8 +304,7 @@ class MPI(Joint):
         return rank_seats.machine_of(seats, call.spread(COUNTED, counted), self.arena)
 
     def _agree(self, call: Call, words: Mapping[str, str], mine: Any) -> list[Any]:
-        """Check that all ranks pass the same `words`; return each rank's `mine`, in the order of
-        ranks.
+        """Check that all ranks pass the same `words`; return each rank's `mine`, by rank.
 
         All ranks must call this. Raises RanksDiffer if the words differ.
         """

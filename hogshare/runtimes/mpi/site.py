@@ -341,8 +341,7 @@ class Site:
 
     @contextmanager
     def common(self) -> Iterator[None]:
-        """Set the session to the common vector, bit for bit, within a with block, while workers
-        pause.
+        """Set the session to the common vector within a with block, while workers pause.
 
         This writes the session's coefficients, intercepts and sums in place. After the block, the
         site's own values are restored; they differ by roundings. Intercepts that the block has

@@ -159,8 +159,7 @@ def numbered(
 
 
 def padded(found: Sequence[np.ndarray], axis: int = 0) -> list[np.ndarray]:
-    """Return copies of arrays with zeros at the end of an axis, so that all have the longest
-    length.
+    """Return copies of arrays, with zeros appended along an axis to reach the longest length.
 
     Examples
     --------

@@ -86,8 +86,9 @@ class SiteNews:
         self._early.pop(site, None)
 
     def meet(self, are_over: np.ndarray) -> None:
-        """Count an epoch barrier, and mark other sites' workers as paused, or as done if their
-        site ended.
+        """Count an epoch barrier, and set the states of the other sites' workers in the table.
+
+        The workers of a site that has ended become done; all others become paused.
 
         are_over : bool array by site; True if the site has ended
         """

@@ -1,21 +1,23 @@
 """Ranks that continue after a death: the requirements of `MPI(survive=True)`, and their exchange.
 
-With an MPI that detects deaths (ULFM), every call with a dead rank raises a specific error, and MPI
-lists the dead ranks. A rank that does not need a dead rank's part continues without it.
+With an MPI that detects deaths (ULFM), every MPI call that needs a dead rank raises a specific
+error, and MPI lists the dead ranks. A rank that does not need a dead rank's part continues without
+this part.
 
 The first surviving rank collects the parts of an exchange, and lists the ranks that took part:
 
     own part -> first;  survivors' parts -> first -> (ranks that took part, all parts) -> all
 
-So if a rank dies between two messages, it has taken part for all ranks, or for none. When the first
-surviving rank dies, every rank reports its part and its last result to the next first rank. A rank
-is at most one result ahead of the others, because a result needs the parts of all survivors. So the
-next first rank finds the result if any survivor has it, and makes a new result only if none has.
+So if a rank dies between two messages, either all ranks or no ranks count it as a participant. When
+the first surviving rank dies, every rank reports its part and its last result to the next first
+rank. A rank is at most one result ahead of the others, because a result needs the parts of all
+survivors. If any survivor has the result, the next first rank gets it and forwards it. Only if no
+survivor has the result, the next first rank makes a new one.
 
     first dies -> (results so far, own part, last result) -> next first: forwards or makes a result
 
-A rank reads no letter of a rank that it knows to be dead: a result that arrives later might differ
-from the new result. (A letter is a message of `hogshare.runtimes.mpi.talk`.)
+A letter is a message of `hogshare.runtimes.mpi.talk`. If a rank knows that another rank is dead, it
+reads no more letters of this rank: a result in such a letter might differ from the new result.
 
 Writer: each rank's thread that communicates with other ranks. Order: the order of a call's letters.
 """
@@ -78,7 +80,7 @@ class GatheredParts(NamedTuple):
     """The result of an exchange.
 
     number : the exchange's number, from 1
-    parts : each rank's part, by rank, in the order of ranks
+    parts : the part of each rank that took part, by rank, in the order of ranks
     """
 
     number: int
@@ -89,8 +91,9 @@ class Contribution(NamedTuple):
     """A rank's contribution to an exchange, for the first rank.
 
     results : the number of results that the rank has
-    part : the rank's part of the next result, in a tuple; None: it has not reached that exchange
-    last : the rank's last result; None: the first rank has it, too
+    part : the rank's part of the next result, in a tuple; None if the rank has not reached that
+        exchange
+    last : the rank's last result; None if the first rank also has this result
     """
 
     results: int
@@ -99,9 +102,9 @@ class Contribution(NamedTuple):
 
 
 class Survivors(RankPool):
-    """The ranks of a call that have not died, on one of them.
+    """One rank's view of the ranks of a call that have not died.
 
-    is_over : whether the run is over; no result can then be lost with a rank
+    is_over : whether the run is over; a death can then lose no result
     """
 
     def __init__(self, call: Call, comm: Any) -> None:

@@ -1,8 +1,8 @@
 """Messages between ranks, which are posted and polled for: no rank ever waits within MPI.
 
 Any wait within MPI, such as a blocked receive or a barrier, takes a core from workers. So all
-messages are sent by `Isend` and polled for, and a waiting rank sleeps between polls: an idle rank
-takes a twentieth of a core.
+messages are sent by `Isend`, and ranks poll for them. A waiting rank sleeps between polls: an idle
+rank takes a twentieth of a core.
 
 A message is one array of bytes, a pickled `Letter`. Messages from one rank to another arrive in
 posting order. They have a communicator of their own, separate from the user's communicator.
@@ -39,8 +39,8 @@ GOODBYE, FAILED = "goodbye", "failed"  # kinds that every rank accepts at any ti
 class Letter(NamedTuple):
     """A message from one rank to another.
 
-    call : the number of the call that it belongs to
-    kind : the name of its kind
+    call : the number of the call that the message belongs to
+    kind : the name of the message's kind
     content : any object that can be pickled
     """
 
@@ -53,8 +53,8 @@ class Talk:
     """A rank's messages to and from the other ranks of a communicator.
 
     comm : a copy of the user's communicator, only for these messages
-    gone : ranks that have ended, and how each has ended
-    dead : the ended ranks that were killed, if MPI detects deaths
+    gone : the ranks that have ended; for each, a phrase that says how it has ended
+    dead : the ranks among `gone` that were killed, if MPI detects deaths
     """
 
     def __init__(self, comm: Any) -> None:
@@ -75,7 +75,7 @@ class Talk:
         return [rank for rank in range(self.size) if rank != self.rank]
 
     def post(self, to: int, letter: Letter) -> None:
-        """Send a letter, without waiting."""
+        """Send a letter, without waiting; do nothing if the rank is dead."""
         if to in self.dead:
             return
         content = np.frombuffer(_pickled(tuple(letter)), np.uint8)
@@ -128,10 +128,12 @@ class Talk:
         return self._letters[source]
 
     def wait_for(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
-        """Poll until `ready` returns a value, and sleep between polls; None: not in time.
+        """Poll until `ready` returns a value; return this value, or None after `seconds`.
 
-        ready : returns a value, which ends the wait, or None to wait on
-        seconds : largest waiting time; None: no limit
+        Sleeps between polls.
+
+        ready : called after each poll; returns a value to end the wait, or None to continue it
+        seconds : largest waiting time; if None, no limit
         """
         began = time.perf_counter()
         while True:

@@ -1,6 +1,6 @@
-"""Sites with a vector each: a site sends its changes to all others; epochs end for all together.
+"""Sites with a vector each: a site sends its changes to all others; all sites end epochs together.
 
-    while they work     offers, from each site to each (`site`)
+    while they work     offers, from each site to each other site (`site`)
     at an epoch's end   offers -> words (epochs, stop flags, sums) -> one vector's bits -> callers
                         -> one decision, which each site computes by itself
 
@@ -39,15 +39,17 @@ class VectorLevel(Level):
     """The level of sites with a vector each.
 
     If a site, or the rule, evaluates the model between epochs, an epoch barrier has two more steps:
-    (1) all sites get rank 0's bits, because each site has added the offers in another order; (2)
-    all sites get the callers' decisions.
+    (1) all sites get the bits of rank 0's vector, because each site has added the offers in another
+    order; (2) all sites get the callers' decisions.
 
     pool : one rank for each site
+    session : this site's session
+    pace : the interval between this site's offers
     n_rows : number of rows that all sites train on
     network : emulated links between sites
 
-    shares_trace : whether snapshots exist; all sites have rank 0's snapshots of rank 0's vector. A
-        snapshot within an epoch is taken when rank 0's workers have done that share of their rows
+    shares_trace : whether snapshots exist. All sites have rank 0's snapshots of rank 0's vector. A
+        snapshot within an epoch is taken when rank 0's workers have done that share of their rows.
     is_evaluated : whether any site evaluates the model between two epochs
     """
 

@@ -1,7 +1,7 @@
 """The verdict on an epoch of all machines: the same criterion, step sizes and stop flag for all.
 
-Each machine computes it from the sums over all machines, with the same code as in a run on one
-machine.
+Each machine computes the verdict from the sums over all machines, with the same code as in a run on
+one machine.
 
 Writer: each rank's thread that communicates with other ranks.
 """
@@ -23,12 +23,14 @@ from hogshare.system.interrupts import errstate
 class Verdict:
     """The verdict after each epoch.
 
-    session : a machine's session, for the common rule and the initial columns
-    plan : the plan with the run's criterion, which machines do not apply by themselves
+    session : this machine's session, which gives the common rule and the initial columns; the
+        columns are copied
+    plan : the plan with the run's criterion, which a machine's kernels do not apply
     n_rows : number of rows that all machines train on
-    columns : float64[N_COLUMN_FIELDS, n_columns]; as in `layout`
+
+    columns : float64[N_COLUMN_FIELDS, n_columns], as in `layout`; `of` updates them
     loss : the mean loss of the last epoch
-    epochs : the number of judged epochs, including epochs before a resumed run
+    epochs : the number of epochs with a verdict, including epochs before a resumed run
     score : float64[n_columns], scores of the common model on the held-out rows of all machines
     """
 
@@ -53,10 +55,13 @@ class Verdict:
         )
 
     def of(self, n_epochs: int, sums: np.ndarray, w: np.ndarray, is_finite: bool) -> int:
-        """Return the stop flag after `n_epochs` epochs; RUNNING: the run continues.
+        """Return the stop flag after `n_epochs` epochs; it is RUNNING if the run continues.
 
         sums : float64[3 * n_columns], the last epoch's sums over all machines
         w : float64[n_features * n_columns], the common vector
+        is_finite : whether the values of all machines are finite; if not, the run has diverged
+
+        This writes `columns`, `loss` and `epochs`.
         """
         self.epochs, n = n_epochs, self.columns.shape[1]
         parts = 1 if self.rule.loss == losses.MULTINOMIAL else n
