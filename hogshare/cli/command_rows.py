@@ -31,14 +31,14 @@ STDINS = (STDIN, "/dev/stdin")
 
 
 class Loaded(NamedTuple):
-    """Rows, labels or None, and the facts about their file that a model stores."""
+    """Rows, labels (or None), and the facts about their file that a model stores."""
 
     X: Any
     y: Any
-    zero_based: bool | None  # whether the file's indices begin at 0; None: it has no indices
+    zero_based: bool | None  # whether the file's indices begin at 0; None without indices
     names: tuple[str, ...] | None = None  # names of the file's columns that the rows come from
     label: str | int | None = None  # the labels' column, by its name or its place from 1
-    encoder: TableEncoder | None = None  # made the rows, if they differ from the file's
+    encoder: TableEncoder | None = None  # the encoder of the rows; None for the file's rows
 
 
 def path_of(data: str) -> str:
@@ -50,6 +50,8 @@ def path_of(data: str) -> str:
 
 def located(args: Any) -> str | None:
     """Return the file with the rows; None for a named data set.
+
+    The first call of a command stores the result in `args.located`.
 
     Raises
     ------
@@ -69,8 +71,10 @@ def located(args: Any) -> str | None:
 def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | None]:
     """Return the files that a command reads, by their options.
 
-    `data` is the value of the option for rows; `others` are further files to read, by their
-    options. In the result pipes, devices and named data sets are None.
+    In the result, pipes, devices and named data sets are None.
+
+    data : the option for rows
+    others : further files to read, by their options
 
     Raises
     ------
@@ -109,7 +113,7 @@ def _status(name: str) -> os.stat_result | None:
 
 
 def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None = None) -> Loaded:
-    """Load rows and labels, if any; report facts about the file on standard error.
+    """Load rows and any labels; report facts about the file on standard error.
 
     labelled : whether labels are required
     gathered : rows of LIBSVM text, if they have been read already
@@ -144,7 +148,11 @@ def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None 
 
 
 def section(args: Any, labelled: bool, place: int, of: int) -> Gathered | None:
-    """Return the rows of a section of a plain LIBSVM text file; None for other inputs."""
+    """Return the rows of a section of a plain LIBSVM text file; None for other inputs.
+
+    place : place of the section, from 0
+    of : number of sections
+    """
     from hogshare.io import libsvm, sniffing, sources
 
     path = None if args.data == STDIN else located(args)
@@ -159,7 +167,7 @@ def section(args: Any, labelled: bool, place: int, of: int) -> Gathered | None:
 
 
 def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
-    """Load rows to predict, and labels if any, part by part as they arrive.
+    """Yield rows to predict, and labels (or None), part by part as they arrive.
 
     Facts about the file are reported on standard error.
     """
@@ -211,7 +219,7 @@ def iterate(args: Any, expected: Expected) -> Iterator[tuple[Any, Any]]:
 
 
 def _encoded(name: str, X: Any, encoder: TableEncoder) -> Any:
-    """Encode a matrix, with the fit's columns in the fit's order, as the model's rows."""
+    """Encode a matrix as the model's rows; its columns are the fit's, in the same order."""
     import warnings
 
     from hogshare.io.encoding import NUMBER
@@ -230,7 +238,7 @@ def _encoded(name: str, X: Any, encoder: TableEncoder) -> Any:
 def opened(
     args: Any, expected: Expected | None = None, again: bool = False
 ) -> Iterator[Source | None]:
-    """Open the source of rows; None for a named data set.
+    """Provide the open source of rows in a with block; None for a named data set.
 
     again : whether the source must be readable twice
     """
@@ -253,7 +261,7 @@ def opened(
 
 @contextmanager
 def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
-    """Within this context add the options that would help to readers' errors."""
+    """In a with block, add to readers' errors the options that would help."""
     from hogshare.cli import encoded_tables
     from hogshare.io import csv_text, libsvm, readers
     from hogshare.io.table_parts import NotEncoded
@@ -328,7 +336,7 @@ def _wanted(
 ) -> Wanted:
     """Combine the options of the command line with the kind of the rows.
 
-    base : whether indices begin at 0 in the model's file
+    base : whether indices begin at 0 in the model's file; None if unknown
 
     Raises
     ------
@@ -421,9 +429,9 @@ def _say_doubts(name: str, found: Rows, expected: Expected | None) -> None:
     """Report guesses: where indices of LIBSVM text begin, or that CSV has names.
 
     In a file to fit, a smallest index of 1 is ordinary and not doubtful
-    (`hogshare.io.libsvm.guess_base`). In a file to predict a smallest index of 1 is doubtful if the
-    model has no record of its base. A file of few rows may lack index 0 by chance; all its columns
-    would then be read shifted by one.
+    (`hogshare.io.libsvm.guess_base`). In a file to predict, a smallest index of 1 is doubtful if
+    the model does not store where the fit's indices began. A file of few rows may lack index 0 by
+    chance; all its columns would then be read shifted by one.
     """
     from hogshare.io.csv_text import listed
     from hogshare.io.rows import LIKELY, UNSURE

@@ -62,7 +62,9 @@ def put(text: str) -> None:
     Raises
     ------
     OSError
-        If writing fails; the error names standard output. BrokenPipeError if its reader is gone.
+        If writing fails; the error names standard output.
+    BrokenPipeError
+        If the reader of standard output is gone.
     """
     check_output()
     try:
@@ -80,7 +82,7 @@ def check_output() -> None:
 
 
 def fill_streams() -> None:
-    """Open closed standard streams on the null device: later files would get their numbers."""
+    """Open closed standard streams on the null device, or later files would get their numbers."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -127,7 +129,7 @@ class ProgressMeter(Protocol):
 def progress(total: int, what: str) -> Iterator[ProgressMeter]:
     """Show the progress of long work on standard error.
 
-    On a terminal, with rich installed, it is a bar; otherwise a line every few seconds.
+    On a terminal, with rich installed, progress is a bar; otherwise it is a line every few seconds.
     """
     if _quiet or not _fancy(sys.stderr):
         yield _Lines(total, what)

@@ -21,7 +21,7 @@ LABELS = ("label", "labels", "target", "class", "y")
 
 @dataclass(frozen=True)
 class Expected:
-    """A model's expectations of rows to predict, from the file it was fitted to."""
+    """Properties of the file that a model was fitted to, which rows to predict must match."""
 
     n_features: int
     zero_based: bool | None  # whether indices of the fit's file began at 0; None if unknown
@@ -32,10 +32,11 @@ class Expected:
 
 
 def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
-    """Choose the labels' column, and for the rows the named columns or all other columns.
+    """Return a function that chooses the columns of a file to fit.
 
-    The labels' column is the named column, or the only column with a name in `LABELS`. If labels
-    are not required (`labelled`), it may be missing.
+    The labels' column is the column of ``--label-column``, or the only column with a name in
+    `LABELS`. It may be missing if labels are not required (`labelled`). The rows have the columns
+    that ``--columns`` and ``--drop`` select, by default all columns, without the labels' column.
     """
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
@@ -67,7 +68,10 @@ def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
 
 
 def to_predict(args: Any, name: str, expected: Expected) -> Choose:
-    """Choose the model's columns: by name if model and file have names, else by place."""
+    """Return a function that chooses the model's columns in a file to predict.
+
+    Columns are found by name if both the model and the file have names, else by place.
+    """
 
     def choose(names: tuple[str, ...] | None, width: int) -> ColumnChoice:
         if expected.names is not None and names is not None:
@@ -179,7 +183,7 @@ def _place(
     name: str,
     flag: str = "--label-column",
 ) -> int:
-    """Return the place, from 0, of a column given by name or number from 1 (-1: the last)."""
+    """Return the place, from 0, of a column given by name or number (from 1; -1 is the last)."""
     if names is not None and column in names:
         return names.index(column)
     try:

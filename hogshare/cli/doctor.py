@@ -62,7 +62,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Run all checks and yield their findings; takes a second or two."""
+    """Run all checks, which take a second or two, and yield their findings."""
     for check in CHECKS:
         yield from check()
 
@@ -213,7 +213,7 @@ def answer(channel: Any, fds: list[int]) -> None:
 
 
 def ranks() -> Iterator[Finding]:
-    """Check in a separate process whether MPI begins, and its features; find the launcher."""
+    """Check MPI's start and features in a separate process, and find its launcher."""
     what, how = "MPI", extras.command_for("mpi4py", "mpich")
     if importlib.util.find_spec("mpi4py") is None:
         yield Finding(what, NOTE, "mpi4py is not installed; runtime='mpi' needs it", how)
@@ -239,7 +239,7 @@ def ranks() -> Iterator[Finding]:
 
 
 def _asked() -> subprocess.CompletedProcess[str]:
-    """Query MPI in a separate process; raises TimeoutExpired."""
+    """Query MPI in a separate process; raise TimeoutExpired after `START_SECONDS`."""
     from hogshare.runtimes.crew import OF_RANKS
     from hogshare.shm.arena import Arena
 

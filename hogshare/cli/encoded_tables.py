@@ -1,4 +1,4 @@
-"""Tables as the command's options specify them; encoded if they contain more than numbers."""
+"""Load tables as a command's options specify; encode tables with more than plain numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ PLAIN = "error"  # refuse values that are not numbers
 
 
 def check(args: Any, are_rows: bool, are_counts: bool) -> None:
-    """Refuse options of tables for other rows, and options that do not apply to counts."""
+    """Refuse options of tables for other rows, and options that do not apply to counts.
+
+    For counts, `args.missing` and `args.categories` become "error".
+    """
     for name in () if are_rows and not are_counts else OPTIONS:
         of_rows = name not in ("columns", "drop")
         if getattr(args, name) not in (None, False) and (of_rows or not are_rows):
@@ -37,7 +40,7 @@ def check(args: Any, are_rows: bool, are_counts: bool) -> None:
 
 
 def encoder_of(args: Any) -> TableEncoder | None:
-    """Return the encoder of columns; None if cells must be finite numbers and are not scaled."""
+    """Return the encoder that the options require; None if all cells must be plain numbers."""
     from hogshare.io.encoding import TableEncoder
 
     said = {name: getattr(args, name, PLAIN) for name in ("missing", "categories")}
@@ -50,9 +53,10 @@ def encoder_of(args: Any) -> TableEncoder | None:
 
 
 def load(args: Any, source: Source, wanted: Wanted) -> tuple[Rows, TableEncoder | None]:
-    """Load rows of a table to fit, with their encoder, if any; report all changes.
+    """Load rows of a table to fit, and their encoder (or None); report all changes.
 
-    CSV is first read as numbers, which is fastest; a file with other values is read again.
+    CSV is first read as numbers, which is fastest. A file with other values is read again, so
+    `source` must be a file, or opened with ``again=True``.
     """
     from hogshare.io import assembly, readers
     from hogshare.io.table_parts import NotEncoded
@@ -78,7 +82,7 @@ def load(args: Any, source: Source, wanted: Wanted) -> tuple[Rows, TableEncoder 
 
 
 def scaled(args: Any, X: Any) -> tuple[Any, TableEncoder | None]:
-    """Return rows of a file other than a table, scaled if requested, and their encoder."""
+    """Return the rows of a file without columns, scaled if requested, and any encoder."""
     if not getattr(args, "scale", False):
         return X, None
     from hogshare.io.encoding import TableEncoder
@@ -195,7 +199,7 @@ def advice(error: NotEncoded) -> str:
 
 
 def made_names(encoder: TableEncoder | None, names: tuple[str, ...] | None) -> Any:
-    """Return the names of the columns of an estimator's rows."""
+    """Return the names of the columns of an estimator's rows; None if they have no names."""
     if encoder is None:
         return names
     made: np.ndarray = encoder.get_feature_names_out()

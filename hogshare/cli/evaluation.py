@@ -70,7 +70,7 @@ class Evaluation:
         return self._waited >= estimator.n_iter_no_change
 
     def finish(self, estimator: Any) -> None:
-        """Give an estimator the best epoch's model, and compute its final score."""
+        """Set the best epoch's model in an estimator, and compute the final score."""
         for name, value in self._best.items():
             if name != "n_iter_":  # counts all epochs, not only the epochs up to the best one
                 setattr(estimator, name, value)
@@ -127,7 +127,7 @@ class Epochs(EpochProgress):
         return self.heard(fitted_estimator)
 
     def heard(self, estimator: Any) -> bool:
-        """Count and score an epoch, given an estimator with its model; as `on_fit_task_end`."""
+        """Count and score an epoch whose model `estimator` has; return whether to end the fit."""
         ends = self.evaluation.epoch(estimator)
         self.progress.advance(str(self.evaluation))
         return ends

@@ -137,7 +137,7 @@ def add_parser(commands: Any) -> None:
 
 
 def add_estimator_options(parser: Any) -> None:
-    """Add the estimators' parameters; parameters not given are absent from the result."""
+    """Add the estimators' parameters; the parsed command line contains only the given ones."""
     losses = options.LOSSES["classification"]
 
     def add(*names: str, **settings: Any) -> None:
@@ -293,11 +293,12 @@ def fit(args: Any, gathered: Any = None) -> int:
 
 
 def checked(args: Any, loaded: command_rows.Loaded) -> tuple[str, Any, Any]:
-    """Return the task with rows and labels, after checks of these and of the model's memory.
+    """Return the task, the rows and the labels; check them and the memory that the model needs.
 
     Raises
     ------
     ValueError, WrongCommandLine, MemoryError
+        If a check fails.
     """
     import numpy as np
 
@@ -318,7 +319,7 @@ def checked(args: Any, loaded: command_rows.Loaded) -> tuple[str, Any, Any]:
 
 
 def of_small_numbers(args: Any, task: str, loaded: command_rows.Loaded) -> str:
-    """Describe columns whose coefficients the penalty would shrink most; empty if none."""
+    """Describe the columns whose coefficients the penalty would shrink most; else return ""."""
     if args.estimator not in PENALISED or args.scale or hasattr(loaded.X, "indptr"):
         return ""
     given = kinds.given(args)
@@ -336,7 +337,11 @@ def of_small_numbers(args: Any, task: str, loaded: command_rows.Loaded) -> str:
 
 
 def scaled(args: Any, small: str) -> command_rows.Loaded | None:
-    """Load the rows again, scaled, if no option decides on scaling and they can be read twice."""
+    """Load the rows again, scaled, and set `args.scale`.
+
+    Return None if an option chooses the estimator or the scaling, with MPI, or if the rows cannot
+    be read twice.
+    """
     path = command_rows.located(args)
     files = [path, *([args.labels] if args.labels else [])]
     again = args.runtime != options.RANKS and all(map(os.path.isfile, filter(None, files)))
@@ -430,7 +435,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
 
 
 def save_on_the_way(estimator: Any, path: str, resume: bool) -> None:
-    """Have an estimator save its fit to a checkpoint file, and continue from it with `resume`."""
+    """Make an estimator save checkpoints of its fit, and with `resume` continue from the file."""
     import hogshare
 
     estimator._checkpoint = hogshare.Checkpoint(path, seconds=CHECKPOINT_SECONDS)

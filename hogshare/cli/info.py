@@ -80,7 +80,7 @@ def gather() -> dict[str, Any]:
 
 
 def describe(machine: Machine, cores: int) -> dict[str, Any]:
-    """Return the constants with their origins, and the lower bound that follows from them."""
+    """Return the constants, the source of each, and the lower bound that follows from them."""
     sources = {True: "measured", False: "default"}
     return {
         "constants": {

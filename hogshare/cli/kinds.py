@@ -99,7 +99,7 @@ def given(args: Any) -> dict[str, Any]:
 
 
 def settled(args: Any, named: dict[str, Any]) -> str:
-    """Return the estimator of a command line; auto is sgd if an option is given that only sgd has.
+    """Return the estimator of a command line; auto becomes sgd if an option needs sgd.
 
     Without such an option auto depends on the labels: logistic for classes, ridge for numbers.
     """
@@ -110,7 +110,10 @@ def settled(args: Any, named: dict[str, Any]) -> str:
 
 
 def check(args: Any) -> None:
-    """Refuse a command line whose options contradict each other, before rows are read."""
+    """Refuse a command line whose options contradict each other, before rows are read.
+
+    `args.estimator` becomes the estimator that `settled` returns.
+    """
     named = given(args)
     args.estimator = settled(args, named)
     kind = KINDS[args.estimator]
@@ -229,7 +232,7 @@ def _check_rate(named: dict[str, Any], task: str) -> None:
 
 
 def _said_task(args: Any) -> str | None:
-    """Return the given task, or the estimator's only one; None if the labels decide."""
+    """Return the given task, or the estimator's only task; None if the labels decide."""
     if args.task != "auto":
         return str(args.task)
     tasks = list(KINDS[args.estimator].classes)
@@ -237,7 +240,7 @@ def _said_task(args: Any) -> str | None:
 
 
 def task_of(args: Any, y: Any, data: str) -> str:
-    """Return the given task, the estimator's only one, or the one that the labels imply.
+    """Return the given task, the estimator's only task, or the task that the labels imply.
 
     Raises
     ------

@@ -10,20 +10,22 @@ from hogshare.cli import console
 
 CLASSES_AT_MOST = 100  # with more different whole numbers, --task must decide
 CLASSES_AT_LEAST = 20  # up to this number of different whole numbers, they are classes
-ROWS_PER_CLASS = 10  # between the two: with fewer rows per number, --task must decide
+ROWS_PER_CLASS = 10  # between these bounds, --task must decide if there are fewer rows per number
 
 EXACT = 2.0**53  # below this bound a float represents every whole number
 
 
 def missing(y: Any) -> Any:
-    """Mark rows whose label is NaN, infinite or empty text."""
+    """Return the places of rows whose label is NaN, infinite or empty text."""
     if y.dtype.kind == "U":
         return np.flatnonzero(y == "")
     return np.flatnonzero(~np.isfinite(y)) if y.dtype.kind == "f" else np.empty(0, np.int64)
 
 
 def task_of(y: Any, data: str) -> str:
-    """Distinguish classes from numbers: text, booleans and few whole numbers are classes.
+    """Return the task that labels imply.
+
+    Text, booleans and few different whole numbers are classes; fractions are numbers.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def check_counts(X: Any, data: str) -> None:
 
 
 def report_ignored(y: Any, data: str) -> bool:
-    """Report that labels are ignored, if the file has any; return whether it has."""
+    """Report that labels are ignored, if there are any; return whether there are."""
     if y is not None:
         console.say(f"{data}: its labels are ignored; topics need none")
     return y is not None

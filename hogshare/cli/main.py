@@ -74,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, or the process's; return its exit code."""
+    """Run the command with `argv`, by default the process's arguments; return the exit code."""
     console.fill_streams()
     try:
         args = build_parser().parse_args(argv)

@@ -86,7 +86,10 @@ Number = TypeVar("Number", int, float)
 def number(
     kind: Callable[[str], Number], accept: Callable[[Number], bool], words: str
 ) -> Callable[[str], Number]:
-    """Make a type for argparse: it returns an accepted number, or its error says which `words`."""
+    """Make a type for argparse that returns an accepted number.
+
+    words : description of accepted numbers, for the error
+    """
 
     def parse(text: str) -> Number:
         try:
@@ -177,7 +180,7 @@ def names(text: str) -> list[str]:
 
 
 def categories(text: str) -> str | int:
-    """Parse ``auto``, ``error`` or a number: the most different texts of a column."""
+    """Parse ``auto``, ``error`` or the largest number of different texts of a column."""
     return text if text in ("auto", "error") else _at_most(text)
 
 
@@ -256,7 +259,7 @@ def delimiter(text: str) -> str:
 
 
 def read_by(module: str) -> Callable[[str], str]:
-    """Make a type for argparse: text that a module's `parse` accepts, returned as given."""
+    """Make a type for argparse: text that a module's `parse` accepts, returned in lower case."""
     return lambda text: checked(importlib.import_module(module).parse, text)
 
 
@@ -341,7 +344,8 @@ def add_table_options(parser: Any) -> None:
 def add_file_options(parser: Any, base: str, label: str) -> None:
     """Add the options for finding and reading a file.
 
-    `base` describes the default start of indices, `label` the default labels' column of CSV.
+    base : description of the default start of indices
+    label : description of the default labels' column
     """
     parser.add_argument(
         "--data-home",
@@ -412,7 +416,7 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
 
 
 def workers(args: Any) -> dict[str, Any]:
-    """Return the estimator parameters on workers given on the command line."""
+    """Return the estimator's parameters `n_jobs` and `runtime` from the command line."""
     jobs = args.n_jobs or (1 if args.runtime == "caller" else -1)
     return {"n_jobs": jobs, "runtime": args.runtime}
 

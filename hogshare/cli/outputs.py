@@ -75,7 +75,11 @@ def check_file(path: str | None) -> None:
 
 
 def check_no_print(named: dict[str, str | None], *printed: str) -> None:
-    """Refuse - for outputs that are not text, or for two outputs; parameters as in `check_all`."""
+    """Refuse ``-`` for outputs that are not text, and two outputs on standard output.
+
+    named : file names by their options
+    printed : the options for which ``-`` means standard output
+    """
     for flag, path in named.items():
         if path == PRINT and flag not in printed:
             raise options.WrongCommandLine(
@@ -122,7 +126,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def show_fit(args: Any, facts: list[tuple[str, str]]) -> None:
-    """Print the facts of a fit whose model is stored, but never on the model's output."""
+    """Print the facts of a fit; on standard error if its model or JSON is on standard output."""
     table = ("what", "value"), [*facts, ("model", args.model)]
     if is_printed(args.model) or is_printed(args.json):
         for line in tables.text_table(*table).splitlines():

@@ -13,7 +13,8 @@ def shrunk(X: Any, weight: float) -> list[int]:
     Rows must be dense; a sample of them is examined. The estimate is that the penalty divides a
     coefficient by ``1 + weight / (n * variance)``, with n the number of rows. This holds for least
     squares with orthogonal columns and a penalty of ``weight * coefficient**2``. Columns of 0 and 1
-    are left out, since other libraries fit them unscaled too, and so are constant columns.
+    are left out, since other libraries also fit them unscaled. Constant columns are left out as
+    well.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""A command on MPI ranks: each reads its part of the rows, and rank 0 does all else.
+"""Commands on MPI ranks: each rank reads its part of the rows; rank 0 does all other work.
 
 Only rank 0 writes files, prints and reports errors; the other ranks return its exit code.
 """
@@ -26,9 +26,11 @@ def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int
 
     Collective: all ranks must call it.
 
-    command : ``command(args)``, or ``command(args, gathered)`` with the rows of all parts, returns
-        the exit code; ``args.assigned`` contains the workers of all ranks
-    part : ``part(args, place, of)`` returns the rows that a rank reads; None if rank 0 reads all
+    command : rank 0 calls ``command(args)``, or ``command(args, gathered)`` with the rows of all
+        parts; returns the exit code. ``args.assigned`` contains the runtime and the workers of all
+        ranks
+    part : ``part(args, place, of)`` returns the rows that a rank reads; if `part` is None, rank 0
+        reads all rows
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -44,7 +46,7 @@ def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int
 
 
 class RankCommand:
-    """A command that rank 0 leads, in the form of `hogshare.runtimes.joint_runtime.Led`."""
+    """A command that rank 0 leads; it implements `hogshare.runtimes.joint_runtime.Led`."""
 
     def __init__(self, args: Any, command: Callable[..., int], part: Part | None) -> None:
         self.args, self.command, self.part = args, command, part

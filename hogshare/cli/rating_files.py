@@ -21,6 +21,7 @@ def load(args: Any, data: str, known: KnownIds | None = None) -> Ratings:
     Raises
     ------
     WrongCommandLine, ValueError
+        If an option does not apply to ratings, or the file has no valid ratings.
     """
     from hogshare.io import ratings
 
@@ -45,7 +46,10 @@ def load(args: Any, data: str, known: KnownIds | None = None) -> Ratings:
 
 
 def predict(args: Any, estimator: Any) -> Iterator[list[str]]:
-    """Yield a prediction for each line; report the score if the file has ratings."""
+    """Yield one list with the predictions of all lines; report the score if there are ratings.
+
+    The estimator's parameter `unknown` becomes "ignore".
+    """
     from hogshare.io.ratings import KnownIds
 
     known = KnownIds(frozenset(estimator.users_.tolist()), frozenset(estimator.items_.tolist()))

@@ -18,7 +18,7 @@ class Score:
         self.mean = self.squares = self.errors = 0.0  # squares: of deviations from the mean
 
     def add(self, y: Any, predicted: Any) -> None:
-        """Add rows; without comparable labels for all rows, there is no score."""
+        """Add a part of the rows; there is a score only if all rows have comparable labels."""
         if not self.known or y is None:
             self.known = False
             return
@@ -43,7 +43,7 @@ class Score:
         self.mean += (mean - self.mean) * len(y) / self.n
 
     def in_words(self) -> str | None:
-        """Return a sentence on the score; None without labels."""
+        """Return a sentence about the score, or None if there are no labels."""
         if self.why:
             return f"the file's labels are not compared: {self.why}"
         if not self.known or not self.n:

@@ -18,7 +18,7 @@ DTYPES = ("float32", "float64")  # of rows; other types are converted
 # shapes of data that suit SAGA, and of text-like data that suit SDCA
 TALL, WIDE = (400, 10), (60, 200)
 N_CLASSES = 3
-FAR_OFF = 3.0  # added to dense values: such columns are fitted as if they were scaled
+FAR_OFF = 3.0  # added to dense values; columns far from zero are fitted as if they were scaled
 DONE = "warm.json"  # record in the cache folder: the warmed fits, and the files after them
 
 AUTO = {"learning_rate": "auto"}
@@ -213,8 +213,7 @@ def fits(args: Any) -> Iterator[Fit]:
 def sparse(values: Any) -> Any:
     """Make sparse rows: plain for few columns, otherwise in the form of vectorizers' output.
 
-    In vectorizers' output columns are unordered. Its 64-bit indices take another path of the
-    checks.
+    Vectorizers' output has unordered columns, and 64-bit indices, which need other checks.
     """
     import numpy as np
     import scipy.sparse as sp
@@ -321,7 +320,7 @@ def composition(args: Any) -> dict[str, Any]:
 
 
 def run_all(settings: dict[str, Any], data: list[Data]) -> None:
-    """Solve with these choices: one and several columns of labels, one and two workers."""
+    """Solve with these choices, for two and for more classes, with one and two workers."""
     from hogshare import Stop, problems, solve
 
     cases = ((X, y) for X, targets in data for y in targets)

@@ -44,7 +44,7 @@ NAME = re.compile(
 )
 
 END = "s?([_ .-]?(id|name|idx|index|code|key|num|number))?"  # possible endings of such a name
-EVENT = "((unix|event)[_ .-]?)?"  # other times, such as watch_time, are durations and may be ratings
+EVENT = "((unix|event)[_ .-]?)?"  # a time such as watch_time is a duration, which may be a rating
 WHEN = f"{EVENT}time([_ .-]?stamp)?([_ .-]?ms)?|{EVENT}date([_ .-]?time)?|ts|[a-z]+_at"
 # names of columns in a first line, and the place of each; a time is in none of the three places
 PLACES = {

@@ -1,4 +1,4 @@
-"""Warnings at the user's line, whatever the number of this package's frames below it.
+"""Warnings at the user's line, below which this package may have any number of frames.
 
 Python 3.12 has ``skip_file_prefixes`` for this. A fixed number of frames would often be wrong,
 because decorators, scikit-learn's wrappers and the hooks of threads add frames.
@@ -17,8 +17,8 @@ def users_line() -> int:
     """Return the ``stacklevel`` with which `warnings.warn` points to the user's line.
 
     The function that calls this must call `warnings.warn` itself. The user's line is the nearest
-    line outside this package, and outside libraries that call the package or that it calls. If
-    there is no such line, as for the command, it is the caller's line.
+    line outside this package and outside the libraries in `BETWEEN`. If there is no such line, as
+    for the command, the caller's line is used.
     """
     frame, level = sys._getframe(1), 1
     while frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
@@ -44,6 +44,6 @@ def warn(text: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def users_place() -> str:
-    """Return file name and number of the user's line: the same in all of a program's processes."""
+    """Return file name and number of the user's line, equal in all of a program's processes."""
     frame = sys._getframe(users_line() - 1)
     return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -65,7 +65,7 @@ def threads_of(client: Any) -> dict[str, int]:
 
 
 def memory_of(client: Any) -> dict[str, int]:
-    """Return the memory limit of each worker in bytes, by address; 0: no limit."""
+    """Return the memory limit of each worker in bytes, by address; 0 without a limit."""
     limits = client.run(_memory_limit, on_error="ignore")
     return {address: int(limit or 0) for address, limit in limits.items()}
 
@@ -115,7 +115,10 @@ def pieces(X: Any, **others: Any) -> dict[str, list[Any]]:
 
     others : collections with one entry per row of X
 
-    Raises ValueError or TypeError if they are cut at different rows.
+    Raises
+    ------
+    ValueError, TypeError
+        If the numbers of blocks differ, or for the reasons of `row_blocks` and `cut_alike`.
     """
     found = {"X": row_blocks("X", X)}
     found |= {name: row_blocks(name, cut_alike(name, one, X)) for name, one in others.items()}
@@ -129,12 +132,16 @@ def pieces(X: Any, **others: Any) -> dict[str, list[Any]]:
 
 
 def cut_alike(name: str, thing: Any, X: Any) -> Any:
-    """Cut `thing`, with one entry per row of X, where X is cut, if the chunks of both are known.
+    """Cut `thing` at the rows at which X is cut, if the chunks of both are known.
+
+    If they are not known, return `thing` unchanged.
+
+    thing : a collection, or an array in memory, with one entry for each row of X
 
     Raises
     ------
-    TypeError, ValueError
-        If `thing` is an array in memory and the chunks of X are not known; if lengths differ.
+    ValueError
+        If the numbers of rows are known and differ.
     """
     chunks: tuple[float, ...] = X.chunks[0] if hasattr(X, "chunks") else ()
     known = bool(chunks) and not any(map(isnan, chunks))
@@ -145,7 +152,7 @@ def cut_alike(name: str, thing: Any, X: Any) -> Any:
 
         thing = array.from_array(np.asarray(thing), chunks=-1)  # type: ignore[no-untyped-call]
     if not known or not hasattr(thing, "chunks") or any(map(isnan, thing.chunks[0])):
-        return thing  # cut in partitions: the workers check their lengths
+        return thing  # cut into partitions, whose lengths the workers check
     if sum(thing.chunks[0]) != sum(chunks):
         raise ValueError(
             f"X has {sum(chunks)} rows and {name} has {sum(thing.chunks[0])}: the numbers must be "
@@ -191,9 +198,9 @@ def settle_releases() -> None:
     """If there is a client, wait until its scheduler has received all releases of futures.
 
     Call this before a submission. A release passes through the client's loop twice and a graph
-    once, so a graph can overtake a release. The scheduler then has a collection's tasks as an
-    earlier graph has fused them, and gives up the new graph, or the worker that has the task
-    (https://github.com/dask/dask/issues/9888).
+    once, so a graph can overtake a release. The scheduler then still has a collection's tasks in
+    the form in which an earlier graph fused them. It gives up the new graph, or the worker that has
+    the task (https://github.com/dask/dask/issues/9888).
     """
 
     async def settled() -> None:
@@ -212,7 +219,7 @@ def settle_releases() -> None:
 
 @contextmanager
 def large_graphs() -> Iterator[None]:
-    """Silence the warning about arrays in a graph: they are sent with it to outlive workers."""
+    """Silence Dask's warning about arrays in a graph; they must be in it to outlive workers."""
     import dask
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):

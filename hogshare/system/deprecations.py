@@ -1,8 +1,8 @@
 """Old names of public attributes, which work for two minor releases and warn.
 
 `docs/support.md` describes the policy. A class lists its renamed attributes. Each old name reads
-and writes the attribute with the new name. If a subclass still defines the old name, this defines
-the new name.
+and writes the attribute with the new name. If a subclass still defines the old name, its definition
+is moved to the new name, with a warning.
 """
 
 from __future__ import annotations

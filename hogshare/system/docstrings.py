@@ -17,9 +17,9 @@ ORDER = ("", "Parameters", "Attributes", "Returns", "Raises", "Warns", "See Also
 def complete(thing: type | Callable[..., Any], shared: Iterable[str | None]) -> None:
     """Complete a docstring: take each missing part from the first shared docstring that has it.
 
-    Parameters are in the order of the signature, shared attributes come after the docstring's own
-    attributes, and shared notes are appended. With -OO there are no docstrings, and this does
-    nothing.
+    The result is stored in ``thing.__doc__``. Parameters are in the order of the signature, shared
+    attributes come after the docstring's own attributes, and shared notes are appended. With -OO
+    there are no docstrings, and this function does nothing.
     """
     if thing.__doc__ is None:
         return
@@ -53,7 +53,7 @@ def with_properties(kind: Kind) -> Kind:
 
 
 def _sections(docstring: str) -> dict[str, str]:
-    """Return the text under each heading, ending in one newline; "" is the text before them."""
+    """Return the text under each heading; the key "" has the text before the first heading."""
     summary, *parts = HEADING.split(inspect.cleandoc(docstring))
     found = {"": summary, **dict(zip(parts[::2], parts[1::2], strict=True))}
     return dict.fromkeys(ORDER, "") | {name: text.strip() + "\n" for name, text in found.items()}

@@ -20,9 +20,10 @@ def command_for(library: str, *besides: str) -> str:
     """Return the command that installs an optional library.
 
     If pip has installed this package, the command names the package's extra, which sets suitable
-    versions. pip then uses the installed package, and does not search an index for it. If the
-    package is not installed, as with a checkout on the path, the command names only the library:
-    pip would otherwise search an index for this package, and install any package with its name.
+    versions. In this case pip uses the installed package, and does not search an index for the
+    package. If the package is not installed, as with a checkout on the path, the command names only
+    the library: pip would otherwise search an index for this package, and install any package with
+    its name.
 
     library : a key of `EXTRAS`, or a library's name in pip, such as the libraries of the races
     besides : further libraries, without an extra

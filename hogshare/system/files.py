@@ -1,10 +1,11 @@
 """Files that are replaced as a whole or not at all.
 
 The content is written to a *draft*, a file with another name in the same folder. The draft is
-synced to disk, and then renamed. So a reader sees the old file or the new file. The draft's name
-contains the writing process's number. This distinguishes the draft of a running process from the
-draft of a killed process. If the path is a link, the link is preserved and its target is replaced.
-A device, a pipe, or an open file under another name (``/dev/stdout``) is written to, not replaced.
+synced to disk, and then renamed. A reader therefore sees the old file or the new file. The draft's
+name contains the number of the process that writes it, which distinguishes the draft of a running
+process from the draft of a killed process. If the path is a link, the link is preserved and its
+target is replaced. A device, a pipe, or an open file under another name (``/dev/stdout``) is
+written to, not replaced.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def real(path: str | Path) -> Path:
 
 
 def overwrite_each_other(one: str | Path, other: str | Path) -> bool:
-    """Return whether two outputs are the same file: the second would then replace the first.
+    """Return whether two outputs are the same file, so the second would replace the first.
 
     Two hard links to the same file count as different files, because a name is replaced, not the
     file. Devices and pipes accept several outputs.
@@ -82,7 +83,7 @@ def overwrite_each_other(one: str | Path, other: str | Path) -> bool:
 def replace(path: Path, content: bytes | memoryview, private: bool = False) -> None:
     """Replace a file's content in one step; no reader sees half of it.
 
-    With `private`, only this user may read the file. Without, the file has the permissions of the
+    With `private`, only this user may read the file. Otherwise the file has the permissions of the
     file that it replaces, or of a new file.
 
     Raises
@@ -121,7 +122,7 @@ def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Make the system's errors name this file, as the caller has written it."""
+    """In a with block, make the system's errors name this file as the caller has written it."""
     try:
         yield
     except BrokenPipeError:
@@ -135,7 +136,10 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draft(path: Path, private: bool) -> Iterator[BinaryIO]:
-    """Open a draft; at the end of the with block, sync it with its permissions, and rename it."""
+    """Open a draft; at the end of the with block, set its permissions, sync it and rename it.
+
+    After an error in the block, the draft is removed.
+    """
     # the name is known before the file exists: after an interrupt at any line, the file is removed
     temporary = path.parent / f"{_start(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
     mode = None if private else _mode(path)
@@ -185,7 +189,7 @@ def _start(path: Path) -> str:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether it is a file, or does not exist: not a device, a pipe or a descriptor."""
+    """Return whether a path is a file or does not exist; False for a device, pipe or descriptor."""
     real(path)  # raises, with the path in the message, if the working directory is gone
     link = path
     for _ in range(LINKS):

@@ -7,8 +7,8 @@ user's entries; (2) a level that belongs to the owner of the root folder, who ma
 container without root. A link that belongs to this user or to root is followed, and its target is
 checked in the same way.
 
-Nothing is repaired: a level that is not safe is refused, with its name. On Windows nothing is
-checked, because its owners and modes differ from POSIX.
+Nothing is repaired. A level that is not safe is refused, and the error names the level. On Windows
+nothing is checked, because owners and modes differ from POSIX.
 """
 
 import contextlib
@@ -28,14 +28,16 @@ ABOVE, OURS, MADE = range(3)  # kinds; only we make a `MADE` level, so it is nev
 
 
 class Unsafe(OSError):
-    """Other users may change a path, or may have changed it; or it is a forbidden link."""
+    """Other users may change a path or may have changed it, or the path is a forbidden link."""
 
     def __init__(self, reason: str, path: str) -> None:
         super().__init__(errno.EPERM, reason, path)
 
 
 def cache_root() -> Path:
-    """Return the user's folder of kernels, by version, and of the machine's constants.
+    """Return the user's cache folder, which may not exist yet.
+
+    It contains the compiled kernels of each version, and the machine's constants.
 
     Raises
     ------
@@ -54,9 +56,9 @@ def cache_root() -> Path:
 
 
 def require(folder: Path, made: bool = False, make: bool = False) -> None:
-    """Raise unless a folder of ours is safe.
+    """Raise an error unless a folder of this package is safe.
 
-    folder : a folder of this package
+    folder : the folder
     made : True if only hogshare makes the folder, within another folder of hogshare; False if the
         user may have made or named it
     make : whether missing levels are made; hogshare's own levels are made for this user only
@@ -66,7 +68,7 @@ def require(folder: Path, made: bool = False, make: bool = False) -> None:
     Unsafe
         If the folder is not safe; the error's `filename` is the unsafe level.
     OSError
-        If it does not exist, or cannot be made.
+        If the folder does not exist, or cannot be made.
     """
     if not POSIX:
         if make:
@@ -78,8 +80,9 @@ def require(folder: Path, made: bool = False, make: bool = False) -> None:
     root = os.lstat(level)
     owners = {0, os.geteuid()}
     _examine(level, root, ABOVE, owners | {root.st_uid})
-    # From the root down: once all levels above are safe, no other user can change this level. So no
-    # change can happen between the check and the use, and nothing needs to stay open.
+    # Levels are checked from the root down. Once all levels above are safe, no other user can
+    # change this level. It therefore cannot change between check and use, and no descriptor must
+    # stay open.
     while left:
         name, kind = left.pop()
         level = os.path.dirname(level) if name == ".." else os.path.join(level, name)
@@ -104,7 +107,7 @@ def read(path: Path, made: bool = False) -> bytes:
     Unsafe
         If another user may have written the file or its folder, or if it is a link or not a file.
     OSError
-        If it does not exist, or cannot be read.
+        If the file does not exist, or cannot be read.
     """
     require(path.parent, made)
     try:
@@ -126,7 +129,7 @@ def read(path: Path, made: bool = False) -> bytes:
 
 
 def distrust(status: os.stat_result, path: str) -> str:
-    """Return why a file may be another user's; "" if it belongs to this user or to root."""
+    """Return why another user may have written a file; "" if only this user or root may have."""
     if not POSIX:
         return ""
     if status.st_uid not in (0, os.geteuid()):
@@ -137,7 +140,10 @@ def distrust(status: os.stat_result, path: str) -> str:
 
 
 def _levels(names: Sequence[str], kinds: list[int]) -> list[tuple[str, int]]:
-    """Return (name, kind) pairs, the next level last; `kinds` belong to the last names."""
+    """Return pairs (name, kind) in reverse order, for `list.pop`.
+
+    kinds : the kinds of the last names; the names before them are `ABOVE`
+    """
     names = list(names)
     kinds = [ABOVE] * (len(names) - len(kinds)) + kinds[max(0, len(kinds) - len(names)) :]
     return list(zip(names, kinds, strict=True))[::-1]

@@ -1,19 +1,20 @@
 """Locks of other threads at a fork: a table of these locks, and the hooks that take them.
 
 The child of a fork has only the thread that forked, and memory as it was at that moment. If another
-thread had taken a lock, it stays taken. If the thread was changing data, the data stay half
-changed. If it was importing a module, the import never ends. A fit needs three kinds of locks that
-Python does not handle itself:
+thread had taken a lock, the lock stays taken. If the other thread was changing data, the data stay
+half changed. If it was importing a module, the import never ends. A fit needs three kinds of locks
+that Python does not handle itself:
 
 - `TAKEN`: the forking thread takes them before the fork, when their data is consistent, and
-  releases them in both processes. It waits for the threads that have taken them, for some seconds
-  while a kernel is compiled, because a half-changed state of LLVM is useless.
-- `RENEWED`: the child makes new locks, because their data is consistent at any moment.
+  releases them in both processes. It waits for other threads that have taken such a lock. This may
+  last some seconds if a kernel is being compiled, but without it LLVM's state in the child would be
+  half changed and useless.
+- `RENEWED`: the child makes new locks, because the data under these locks is always consistent.
 - Import locks, one for each module: the fork waits for the modules that a fit may need.
 
-No wait is endless: if a fork cannot take all locks in `PATIENCE_SECONDS`, it goes ahead, and
-compiling is then an error in the child. Signals are deferred meanwhile, because a handler's
-exception in a hook would be lost; the parent sends them again after the fork.
+No wait is endless. If a fork cannot take all locks within `PATIENCE_SECONDS`, it proceeds with the
+free locks, and compiling in the child is an error. Signals are deferred meanwhile, because a
+handler's exception in a hook would be lost; the parent sends them again after the fork.
 
 Nothing is imported for this: a module that is not loaded has no lock. The forking thread writes
 only its own data (`_mine`); the hooks after the fork free this data in both processes.
@@ -45,7 +46,7 @@ POLL_SECONDS = 0.001
 
 
 class Lock(Protocol):
-    """A reentrant lock: a fork during a compilation, by a signal handler, must not deadlock."""
+    """A reentrant lock, since a signal handler may fork while its own thread compiles."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock."""
@@ -70,12 +71,15 @@ class Renewed(NamedTuple):
 
 
 def _new(name: str, make: Callable[[], Any]) -> Callable[[Any], None]:
-    """Make a new lock: the forking thread may still release the old one later."""
+    """Return a function that stores a new lock in a module as `name`.
+
+    The forking thread may still release the old lock later.
+    """
     return lambda module: setattr(module, name, make())
 
 
 class _Lost:
-    """A replacement for a lock that another thread had at the fork, and that none can release."""
+    """A replacement for a lock that another thread had taken at the fork."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Raise: the lock cannot be taken."""
@@ -168,7 +172,7 @@ class _Fork:
         self.has_import_lock = False
 
     def take(self) -> None:
-        """Take all locks, or, after `PATIENCE_SECONDS`, all that are free."""
+        """Take all locks or, after `PATIENCE_SECONDS`, all free locks."""
         end = time.monotonic() + PATIENCE_SECONDS
         first: Lock | None = None
         while time.monotonic() < end:
@@ -250,6 +254,8 @@ def _others_import() -> bool:
 def stay(process: int) -> None:
     """Refuse to continue an operation in a fork of the process that began it with workers.
 
+    process : number of the process that began the operation
+
     Raises
     ------
     RuntimeError
@@ -264,9 +270,10 @@ def stay(process: int) -> None:
 
 _mine = threading.local()  # a thread's unfinished forks, each nested in the one before
 
-# Signals that came meanwhile. Between sending them and the end of the hook the interpreter must not
-# run: it would handle them inside the hook. So the hook consists of built-in functions only. It
-# takes as many numbers as there are signals, and puts back one without a handler for each.
+# Signals that came during the fork. From their sending to the end of the hook, the interpreter must
+# not run, since it would handle the signals inside the hook. The hook therefore consists of
+# built-in functions only. It takes as many numbers as there are kinds of signals. In place
+# of each, it puts back the number of a signal without a handler.
 _NO_SIGNAL = int(getattr(signal, "SIGKILL", 0))
 _came = collections.deque([_NO_SIGNAL] * len(SIGNALS), len(SIGNALS))
 _taken_out = zip(
@@ -277,9 +284,10 @@ _send = partial(next, zip(*[_sent] * len(SIGNALS), strict=True))
 
 
 def _before() -> None:
-    """Take all locks. This must be the first hook; before a fork, hooks run in reverse order.
+    """Take all locks; this hook must run before the hook of `logging`.
 
-    The hook of `logging` takes a lock for which a thread that compiles may wait.
+    That hook takes a lock for which a thread that compiles may wait. Before a fork, hooks run in
+    the reverse order of their registration.
     """
     fork = _Fork()
     fork.signals.__enter__()

@@ -3,13 +3,13 @@
 Python calls signal handlers in the main thread, between any two of its steps. A handler that raises
 ends the current operation: a lock that was just taken stays taken, and a thread that was just
 requested has no owner. So the main thread takes shared locks only inside a `DeferredSignals` block,
-which receives the signals in place of the handlers. When the main thread waits, it waits for a bell
-(an event) that signals set, and it *delivers* the signals, that is, calls their handlers, at points
-of its own choosing. User code is called through `DeferredSignals.outside`, where handlers run at
-once, as usual.
+which receives the signals in place of the handlers. When the main thread waits, it waits for a
+*bell*, an event that signals set. It *delivers* the signals, which means that it calls their
+handlers, at points of its own choosing. User code is called through `DeferredSignals.outside`,
+where handlers run at once, as usual.
 
-Writer: the main thread, because handlers run only in it. The end of the block restores the
-handlers.
+Only the main thread writes the data of this file, because handlers run only in it. The end of the
+block restores the handlers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
-try:  # the functions that `signal` wraps: the wrappers take ten times as long, twenty times a run
+try:  # `signal` wraps these; its wrappers take ten times as long, and a run calls them 20 times
     from _signal import getsignal  # type: ignore[import-not-found]
     from _signal import signal as set_signal
 except ImportError:
@@ -71,7 +71,7 @@ class _StandIn:
 
 
 class DeferredSignals:
-    """A block that defers signal handlers until it delivers them, or ends.
+    """A block that defers signal handlers until it delivers the signals or ends.
 
     Outside the main thread, the block does nothing. Inside another block, it only adds its bell,
     and the handlers are called at the end of the outer block. Of several signals with the same
@@ -80,7 +80,7 @@ class DeferredSignals:
     Parameters
     ----------
     bell : Rings, optional
-        Set by every signal; code that waits in the block waits for it.
+        An event that every signal sets; code that waits in the block waits for this event.
     """
 
     def __init__(self, bell: Rings | None = None) -> None:
@@ -105,8 +105,8 @@ class DeferredSignals:
             self.is_open = False
             self._give_back()
             raise
-        # Left to right: the store to `_deferring` begins the deferral; from then on no handler
-        # raises.
+        # Python assigns from left to right. The store to `_deferring` begins the deferral; after
+        # this store no handler raises.
         self._active = _deferring = self
         return self
 
@@ -129,12 +129,12 @@ class DeferredSignals:
             self._call()
 
     def deliver(self) -> None:
-        """Call the handlers of all signals received so far; a handler may raise then."""
+        """Call the handlers of all signals received so far, which may raise."""
         if self._active is not None and self._active.came:
             self.outside(_nothing)
 
     def patience(self) -> Callable[[], bool]:
-        """Return a function that tests whether a signal waits; it is False for some seconds."""
+        """Return a function that tests whether a signal was received; False for some seconds."""
         active, end = self._active, time.monotonic() + PATIENCE_SECONDS
         return lambda: active is not None and bool(active.came) and time.monotonic() > end
 
@@ -153,7 +153,7 @@ class DeferredSignals:
             active._stand_in()  # for handlers that the function may have installed
 
     def let_through(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Wrap a user's function for several threads: this thread calls it through `outside`."""
+        """Wrap a user's function: this thread calls it through `outside`, others directly."""
         me = threading.get_ident()
 
         def call(*args: Any) -> T:
@@ -178,7 +178,7 @@ class DeferredSignals:
             if error is not None:
                 raise error
         finally:
-            # its traceback refers to this frame, and so to the run's memory until it is collected
+            # the error's traceback refers to this frame, and thereby to the run's memory
             del error
 
     def _stand_in(self) -> None:
@@ -200,7 +200,9 @@ class DeferredSignals:
 
 
 class errstate:
-    """NumPy's `errstate` with deferred signals: a signal at its ends would leave the state changed.
+    """NumPy's `errstate` with deferred signals.
+
+    A signal at the start or the end of NumPy's own block would leave the state changed.
 
     The block defers signals, so use it for short operations. Call longer operations in it through
     `outside`, which does not defer signals.
@@ -229,11 +231,11 @@ class errstate:
 
 
 def leaves_numpy(function: Function) -> Function:
-    """Decorate a function to restore NumPy's error state when an exception leaves it.
+    """Decorate a function to restore NumPy's error state when it raises an exception.
 
     NumPy's seeding, scikit-learn's checks and SciPy's solvers enter `numpy.errstate`. An interrupt
-    at its ends would leave the state changed for good, so public functions restore it. Code of this
-    package should use `errstate` of this file instead.
+    at the start or the end of such a block would leave the state changed for good, so public
+    functions restore it. Code of this package should use `errstate` of this file instead.
     """
     import numpy as np
 

@@ -11,17 +11,19 @@ from typing import Any
 def names(
     package: str, modules: Mapping[str, str], within: str | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Make a package's ``__getattr__``, ``__dir__`` and ``__all__``.
+    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``.
+
+    ``__getattr__`` stores each imported name in the package.
 
     Parameters
     ----------
     package : str
-        Its full name.
+        Full name of the package.
     modules : mapping of str to str
-        Public names, separated by blanks, by the module within the package that defines them. A
+        For each module of the package, the public names that it defines, separated by blanks. A
         name equal to the module's name means the module itself.
     within : str, default=None
-        The package that contains the modules, if it is another.
+        The package that contains the modules; None for `package`.
     """
     places = {name: module for module, those in modules.items() for name in those.split()}
 

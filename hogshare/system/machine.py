@@ -31,14 +31,14 @@ LARGEST = 1e12  # a larger constant is not a measurement
 
 @dataclass(frozen=True)
 class Machine:
-    """Constants of a machine; the defaults are rounded from a server (2 cores, Sapphire Rapids).
+    """Constants of a machine; the defaults are rounded values of a 2-core Sapphire Rapids server.
 
     All but `measured` are in nanoseconds, unless their names give another unit.
     """
 
     # One value of a sparse row with 67 of 47,236 features (as in rcv1): dot product and update, for
-    # rows that are streamed from memory in order. First with one thread; then for each of as many
-    # threads as there are usable cores, each with its own vector.
+    # rows that are streamed from memory in order. The first constant is for one thread. The second
+    # is for each of as many threads as there are usable cores, each thread with its own vector.
     sparse_value_ns: float = 1.4
     sparse_value_many_ns: float = 1.4
     stream_gb_per_second: float = 24.0  # reading 64 MB in order
@@ -58,7 +58,7 @@ class Machine:
         return {name: getattr(self, name) for name in NAMES}
 
     def floor_ns(self, n_threads: int) -> float:
-        """Return the least time per nonzero that SGD can take on sparse float32 rows.
+        """Return the least time in ns per nonzero that SGD can take on sparse float32 rows.
 
         A nonzero is streamed, and its coordinate is read for the margin. Once the row's margin is
         known, the coordinate is changed and written. Rows come in order. Losses, schedules and
@@ -93,7 +93,7 @@ def store(machine: Machine) -> None:
     Raises
     ------
     OSError
-        If they cannot be written.
+        If the constants cannot be written.
     """
     measured = {name: getattr(machine, name) for name in machine.measured}
     content = json.dumps({"key": key(), "constants": measured}, indent=2)
@@ -174,7 +174,7 @@ def _chosen() -> Path | None:
 
 
 def _read() -> bytes:
-    """Return the stored file's content; in the cache folder, only if no other user wrote it."""
+    """Return the stored file's content; refuse a cached file that another user may have written."""
     if (chosen := _chosen()) is not None:
         return chosen.read_bytes()
     with DeferredSignals():  # otherwise an interrupt may leave the file open
@@ -182,7 +182,7 @@ def _read() -> bytes:
 
 
 def _path() -> Path:
-    """Return the cache folder's file for this machine: several may share a home folder."""
+    """Return the cache folder's file for this machine; several machines may share the folder."""
     digest = hashlib.sha256(json.dumps(key()).encode()).hexdigest()[:16]
     return cache_root() / f"machine-{digest}.json"
 

@@ -1,7 +1,7 @@
 """Free memory, and errors for allocations that exceed it.
 
-Linux grants memory that it does not have, and kills a process that then uses it. So code that is
-about to use much memory checks it first.
+Linux grants memory that it does not have, and kills a process that uses this memory. Code that is
+about to use much memory therefore checks the free memory first.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ FOLD = 500  # a file that needs more than `PLENTY` may need this many times its 
 def free(*, swap: bool = True, private: bool = True) -> int | None:
     """Return the bytes that can still be used, as Linux reports them; None if unknown.
 
-    The result is the least of three numbers: (1) the free bytes of the machine; with `swap`, pages
-    may be swapped out; (2) the bytes that the process's control groups (of either version) allow;
-    (3) the bytes that the process's limits allow. The limit on data applies only to `private`
-    memory, not to shared memory.
+    The result is the least of three numbers: (1) the free bytes of the machine and, with `swap`, of
+    its swap space; (2) the bytes that the process's control groups (of either version) allow; (3)
+    the bytes that the process's limits allow. The limit on data applies only to `private` memory,
+    not to shared memory.
     """
     offers = [*_of_the_machine(swap), *_of_the_groups(), *_of_the_limits(private)]
     return max(0, min(offers)) if offers else None
@@ -29,7 +29,7 @@ def free(*, swap: bool = True, private: bool = True) -> int | None:
 def require(nbytes: int, what: str) -> None:
     """Raise MemoryError if more memory is needed than is free; small amounts are not checked.
 
-    what : a phrase for the object that needs the memory: the subject of the error's sentence
+    what : a phrase for the object that needs the memory; the subject of the error's sentence
     """
     if nbytes < LITTLE:
         return
@@ -100,7 +100,7 @@ def _of_the_groups() -> list[int]:
 
 
 def _capacity(group: Path, limit: str, usage: str) -> int | None:
-    """Return the bytes left under a control group's limit, its droppable file cache included."""
+    """Return the bytes left under a control group's limit, with its droppable file cache."""
     try:
         top = int((group / limit).read_text())  # "max" is not a number: no limit
         used = int((group / usage).read_text())

@@ -20,7 +20,7 @@ _said: ContextVar[Mapping[str, str]] = ContextVar("hogshare_words", default=_NOB
 
 
 def own(word: str, phrase: str | None = None) -> str:
-    """Return the caller's name for an argument; if it has none, `phrase`, or `word` itself."""
+    """Return the caller's name for the argument `word`; without one, `phrase` or `word` itself."""
     return _said.get().get(word, word if phrase is None else phrase)
 
 

@@ -1,13 +1,13 @@
-"""Joint calls that one of several processes has missed, because it raised before the call.
+"""Collective calls that one of several processes has missed, because it raised before the call.
 
-All processes of a joint runtime make the same calls. Before a call, its problem and options are
-made. If this raises in one process, and the error is caught, this process goes on to its next call
-while the other processes wait in the present call. So such an error counts as a failed call of this
-process. Its next call reports the failure to the other processes
-(`hogshare.runtimes.mpi.sequence`), and all processes go on in step.
+With a runtime on several processes, such as MPI, all processes make the same calls. Each process
+makes a call's problem and options before the call. If this raises in one process, and the error is
+caught, this process proceeds to its next call while the other processes wait in the present call.
+Such an error therefore counts as a failed call of this process. Its next call reports the failure
+to the other processes (`hogshare.runtimes.mpi.sequence`), and all processes continue in step.
 
-Writer: the thread that makes problems, options and calls. Of several unreported errors only the
-last is stored.
+Only the thread that makes problems, options and calls writes the data of this file. Of several
+unreported errors only the last is stored.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def note(error: BaseException) -> None:
 
 
 def taken() -> list[BaseException]:
-    """Return and clear this process's errors, one for each call missed since the last time."""
+    """Return and clear this process's errors: one for each call missed since `taken` was called."""
     global _count, _last
     errors = [] if _last is None else [_last] * _count
     _count, _last = 0, None

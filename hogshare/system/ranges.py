@@ -11,7 +11,7 @@ from typing import Any
 from hogshare.system.messages import own
 
 LARGEST = 1 << 60  # largest whole number: kernels multiply and add numbers in 64 bits
-LONGEST = 1e6  # most seconds of a duration: clocks count nanoseconds in 64 bits
+LONGEST = 1e6  # largest duration in seconds: clocks count nanoseconds in 64 bits
 
 
 def _check(accepts: Callable[[float], bool], what: str) -> Callable[..., None]:
@@ -40,7 +40,10 @@ def whole(least: int = 0, /, **values: int) -> None:
 
 
 def count(least: int, **values: int) -> None:
-    """Raise ValueError unless every value is an int, which JSON can write, of at least `least`."""
+    """Raise ValueError unless every value is an int of at least `least`.
+
+    Other integer types are refused, since JSON cannot write them.
+    """
     for name, value in values.items():
         is_other = is_integer(value) and not is_count(value) and int(value) >= least
         meant = f", which is no int of Python's: write {int(value)}" if is_other else ""
@@ -57,7 +60,9 @@ def _check_whole(name: str, value: Any, least: int, fits: bool, meant: str = "")
 
 
 def store_rows(thing: object, name: str) -> None:
-    """Make an attribute an int, also of a frozen object, unless it is the string "auto".
+    """Convert an object's attribute to int, unless it is the string "auto".
+
+    The attribute is replaced, even if the object is frozen.
 
     Raises
     ------
@@ -73,7 +78,9 @@ def store_rows(thing: object, name: str) -> None:
 
 
 def store_whole(least: int, thing: object, *names: str) -> None:
-    """Make attributes ints, also of frozen objects, if they are whole numbers of any type.
+    """Convert an object's attributes, whole numbers of any type, to int.
+
+    The attributes are replaced, even if the object is frozen.
 
     Raises
     ------
@@ -122,7 +129,7 @@ def flag(**values: bool) -> None:
 
 @contextmanager
 def meaning(what: str) -> Iterator[None]:
-    """Prefix errors about a value that is not a number, or is too large, with its meaning."""
+    """In a with block, raise errors about a value as ValueError that begins with its meaning."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
