@@ -67,7 +67,7 @@ T_STATE = 0
 T_CLOCK = 1  # number of completed blocks that barriers count, see `epoch_schedule.tick`
 T_BLOCKS = 2  # number of completed blocks, all counted
 T_ROWS = 3
-T_BLOCK = 4  # ticket in hand, or NO_BLOCK
+T_BLOCK = 4  # ticket of the block in hand: claimed and not yet completed; or NO_BLOCK
 T_VERSION = 5  # version read at the last pull
 T_STALENESS = 6  # staleness of the last push
 T_PUSHES = 7
@@ -90,18 +90,18 @@ T_WISH = 23  # the worker's action after its next section
 T_SITE = (
     24  # where the worker computes, in a run in step over sites, see `ordered_rounds`; or ONE_SITE
 )
-T_STOPS = 25  # in such a run, the reason for which the block in hand stops the run; or 0
+T_STOPS = 25  # in a run in step over sites, the reason of the block in hand to stop the run; or 0
 T_DROPPED = 26  # number of its messages that the master has dropped; the master writes this
-T_SLEEPS = 27  # number of sleeps begun in the block: 1 before it computes; more: see `stale_quanta`
+T_SLEEPS = 27  # number of sleeps begun in the block: 1 before its step, or see `stale_quanta`
 T_COUNTED = 28  # COMPLETED when its last block was counted, see `ordered_rounds`
 T_ENTERS = 29  # 1: quanta enter and leave the run, see `run_membership`; 0: separate calls do
 T_POLLS = 30  # number of times that quanta poll again in one wait
-T_POLLED = 31  # number of times that they have polled in this wait
-T_APPLIED = 32  # number of its messages in the master's model, without dropped ones
-T_PULLED = 33  # number of others' messages in the worker's snapshot of the master's model
+T_POLLED = 31  # number of times that quanta have polled again in this wait
+T_APPLIED = 32  # number of the worker's messages in the master's model, without dropped messages
+T_PULLED = 33  # number of other workers' messages in its snapshot of the master's model
 T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `quanta`
 T_PLANE_WAIT = 35  # the worker waits at a plane: FOR_OTHERS or FOR_TIME; 0: it does not
-T_PLANE_WAITS = 36  # number of such waits that are over
+T_PLANE_WAITS = 36  # number of waits at a plane that are over
 T_PLANE_WAIT_NS = 37  # nanoseconds of T_WAITING spent at the plane
 T_PENDING = (
     38  # 1 + the round after whose sections the worker's plane goes on, see `ordered_rounds`; or 0
@@ -139,9 +139,9 @@ REMOTE = 3  # in another memory, from which a block's result is sent
 
 # values of T_PLANE_WAIT
 FOR_OTHERS = 1  # until other workers have done something
-FOR_TIME = 2  # the same, but for a limited time
+FOR_TIME = 2  # until other workers have done something, but for a limited time
 
-HISTOGRAM = 128  # bins of the histograms of staleness and age; the last: this value and more
+HISTOGRAM = 128  # bins of the histograms of staleness and age; the last: all larger values
 
 # columns : float64[N_COLUMN_FIELDS, n_columns], written by the worker that ends an epoch
 C_ACTIVE = 0  # 1 while the column still learns
@@ -154,7 +154,7 @@ C_NEGATIVE = 6  # class weight of the other rows; constant
 C_CALM = 7  # SAGA: least sum of squared changes of an epoch so far
 C_LOUD = 8  # the largest sum of squared changes of an epoch so far
 C_LAST = 9  # the sum of squared changes of the last epoch
-C_GREW = 10  # number of successive epochs in which it rose, near C_LOUD and far above C_CALM
+C_GREW = 10  # number of successive epochs in which this sum rose, see `saga_steps.tame`
 C_FALLS = 11  # number of epochs in which SAGA's step falls; constant
 C_CHANGE = 12  # sum of squared changes of the rows' memory in the last epoch, of all columns
 C_ENOUGH = 13  # C_CHANGE at which to check convergence; 0: never; -e: check after epoch e
@@ -197,16 +197,16 @@ N_COUNTERS = 3 * WORD
 
 # mail_heads : int64[n_edges, queue, WORD], the head of each message, see `edge_slots`
 H_NUMBER = 0  # the message's number on its edge, from 1; written last
-H_VERSION = 1  # version of the model that it was computed from
+H_VERSION = 1  # version of the model from which the message was computed
 H_COUNT = 2  # number of values with a place
 H_DENSE = 3  # number of values without a place
 H_TICKET = 4  # of the block
-H_PULLED = 5  # to a master: number of others' messages in the snapshot that it was computed from
+H_PULLED = 5  # to a master: number of other workers' messages in the message's snapshot
 H_PROPOSALS = 6  # to a master: number of messages from about the same point, see `master_updates`
-H_WHOLE = 7  # to a master: 1 if it has a value for each coordinate, in order of index
+H_WHOLE = 7  # to a master: 1 if the message has a value for each coordinate, in order of index
 H_ROUND = 8  # the writer's round, on planes with rounds of their own; written before the values
 H_FOOTER = 9  # the writer's round again, written after the values
-H_DUE = 10  # where links are emulated: nanoseconds before which the reader does not see it
+H_DUE = 10  # where links are emulated: nanoseconds before which the reader does not see a message
 
 # recording : int64[n_events, N_EVENT], in the order of the events, see `replay`
 E_WORKER = 0  # or NO_WORKER: the master applied an unfinished sum
@@ -225,7 +225,7 @@ QUANTUM_DONE = 4  # nothing left
 QUANTUM_PAUSE = 5  # nothing to claim until the caller raises the limit
 QUANTUM_SLEEP = 6  # a block is claimed, and this worker is to sleep before it computes
 QUANTUM_CLOSED = 7  # the run was closed or over before this worker entered it
-QUANTUM_STEP = 8  # a block is claimed, and pulled for: its step has to be taken outside
+QUANTUM_STEP = 8  # a block is claimed and the model pulled: its step has to be taken outside
 QUANTUM_HOME = 9  # all sections of a round are over: the worker's plane goes on
 QUANTUM_GATHER = 10  # all parts of a mini-batch are computed: its step has to be taken outside
 QUANTUM_BRING = (

@@ -1,9 +1,9 @@
-"""The values on the edges between centres: one pass over them to fold, to send or to take in.
+"""The values on the edges between centres: passes that fold, send or take in these values.
 
-    fold    a worker's weighted change goes into the mirror, the total and every edge's residual
-    pack    the chosen part of a residual goes into the next slot of the edge
-    let go  the sent values are subtracted from the residual
-    take    a message goes into the mirror, and into the residuals of edges that pass it on
+    fold    add a worker's weighted change to the mirror, the total and every edge's residual
+    pack    write the chosen part of a residual into the next slot of the edge
+    let go  subtract the sent values from the residual
+    take    add a message to the mirror, and to the residuals of edges that pass it on
 
 A fold *counts* a worker's change: it adds weight times change, rounded once. Two equations are
 exact for each parameter. (1) The values sent along an edge plus the edge's residual equal the
@@ -14,17 +14,18 @@ Writers: the owner of the centre's lock writes the centre's rows and its edges' 
 Readers: the same owner; an evaluation of the model also reads the mirror while workers run. Nothing
 is freed in this file.
 
-Order: the lock's owner may die at any store, so every pass works in chunks of `CHUNK` numbers. (1)
-A chunk's new values are staged. (2) A releasing store of J_STEP marks them as staged. (3) They are
-put in place. (4) J_STEP names the next chunk. A worker that finds the lock with a dead owner puts
-the staged values in place, which may be done twice, and continues (`bring_to_an_end`). So a sent
-message is let go as a whole, and a message that was being taken is taken as a whole. The part of a
-fold that was not staged is lost with its worker, and is missing from all arrays alike.
+Order: the lock's owner may die at any store, so every pass works in chunks of `CHUNK` values. (1)
+The pass writes a chunk's new values into `staged`. (2) A releasing store of J_STEP marks the chunk
+as staged. (3) The pass copies the staged values to their place. (4) J_STEP names the next chunk. A
+worker that finds the lock with a dead owner copies the staged values to their place, which may be
+done twice, and continues the pass (`bring_to_an_end`). So a sent message is subtracted as a whole,
+and a message is taken as a whole. The part of a fold that was not staged is lost with its worker:
+it is missing from all arrays.
 
 Each edge has its own residual, which is a sum and not the difference of two sums. So a message has
 the bits of its changes' sum, as in the papers, and the remaining residual is exact. A fold
-therefore writes one vector per edge. `open` has a byte per 64 parameters, which is 0 if the
-residual of all of them is zero: no pass reads those parameters.
+therefore writes one vector per edge. `open` has one byte for each 64 parameters. If the byte is 0,
+the residual of these 64 parameters is zero, and no pass reads them.
 """
 
 from typing import NamedTuple
@@ -37,19 +38,19 @@ from hogshare.kernels.jit.atomics import add_float, store
 from hogshare.kernels.jit.decorators import exact_helper, exact_inlined, exact_kernel
 from hogshare.kernels.mail.edge_slots import next_slot, slot_of, take
 
-CHUNK = 1024  # numbers that are staged at once: the staged values of an edge or two fit a cache
+CHUNK = 1024  # values that are staged at once: the staged values of an edge or two fit a cache
 PLACES = 64  # parameters that have one byte of `open`
 CLOSED, OPEN, SENT = range(3)  # of `open`; SENT: all of it has been sent, up to rounding
 NOTHING, FOLDING, TAKING, SENDING = range(4)  # of J_DOING
 J_DOING, J_EDGE, J_NUMBER, J_STEP = range(4)  # J_STEP: twice the chunk, and 1 if it is staged
 SUM, WEIGHTED, MEAN, MOMENTUM = range(4)  # how changes of several workers are folded
 ABSOLUTE, RELATIVE, GIVEN = range(3)  # which changes are significant; GIVEN: `chosen` says it
-SMALL = 0.01  # of a value: smaller changes are counted, as in section 3 of Gaia's paper
+SMALL = 0.01  # part of a value: `small` counts changes below it, as in section 3 of Gaia's paper
 OWN_ROWS = 5  # of `staged`: mirror, total or got, change, withheld part, momentum
 
 
 class Book(NamedTuple):
-    """The arrays of all centres, edges and workers, one row each, as `Mirrors.arrays` lists them.
+    """The arrays of all centres, edges and workers; each has one row. `Mirrors.arrays` lists them.
 
     mirror : float64 [n_centres, n], the model of each centre
     total : float64 [n_centres, n], the model's change by the centre's own workers
@@ -60,9 +61,13 @@ class Book(NamedTuple):
     open : uint8 [n_edges, n / PLACES]
     outer : float64 [n_workers, n], the momentum of a worker's changes; [n_workers, 0] without
         momentum
-    chosen, announced, blocked : uint8 [n_centres or n_edges, n]; flags of parameters that are sent,
-        that were announced and not sent, and that were announced and are still to come
-    n_blocked, n_announced : int64 [n_edges], number of an edge's flags that are set
+    chosen : uint8 [n_centres, n], flags of the parameters whose changes are sent
+    announced : uint8 [n_edges, n], flags of the parameters that the centre has announced along an
+        edge and has not sent yet
+    blocked : uint8 [n_edges, n], flags of the parameters that were announced by an edge's sender
+        and have not come yet
+    n_blocked, n_announced : int64 [n_edges], number of an edge's flags that are set in `blocked`
+        and in `announced`
     """
 
     lock: np.ndarray
@@ -100,7 +105,8 @@ class Live(NamedTuple):
     w : float32 or float64 [at least m], coefficients without their scales
     tail : float64 [n - m], intercepts
     scales : float64 [n_columns]
-    is_direct : whether others write it meanwhile; if so, it is changed only by atomic adds
+    is_direct : whether other workers write the vector at the same time; if so, it is changed only
+        by atomic adds
     """
 
     w: np.ndarray
@@ -132,11 +138,11 @@ class Weights(NamedTuple):
 
 @exact_inlined
 def begin(journal, doing, edge, number):
-    """Open the journal for an operation; nothing of it has been staged yet."""
+    """Open the journal for an operation that has staged nothing yet."""
     store(journal, J_EDGE, edge)
     store(journal, J_NUMBER, number)
     store(journal, J_STEP, 0)
-    store(journal, J_DOING, doing)  # last, releasing: it makes the three others valid
+    store(journal, J_DOING, doing)  # last, releasing: it makes the other three entries valid
 
 
 @exact_inlined
@@ -147,7 +153,7 @@ def end(journal):
 
 @exact_inlined
 def open_words(flags, first, last):
-    """Mark places from first to last as OPEN: a residual may be nonzero in them."""
+    """Mark the places ``first:last`` as OPEN: their residuals may be nonzero."""
     for word in range(first // PLACES, (last - 1) // PLACES + 1):
         flags[word] = OPEN
 
@@ -157,7 +163,7 @@ def open_words(flags, first, last):
 
 @exact_kernel
 def are_equal(one, other):
-    """Whether two vectors are the same."""
+    """Return whether two vectors have equal values."""
     for j in range(one.shape[0]):
         if one[j] != other[j]:
             break
@@ -168,7 +174,7 @@ def are_equal(one, other):
 
 @exact_helper
 def read_live(live, m, first, last, out):
-    """Copy the worker's numbers from first to last into `out`."""
+    """Copy the places ``first:last`` of the worker's model, with the scales applied, into `out`."""
     n_columns = live.scales.shape[0]
     w = live.w[first : max(first, min(m, last))]
     if n_columns == 1:
@@ -184,7 +190,7 @@ def read_live(live, m, first, last, out):
 
 @exact_helper
 def weigh(weights, one_of, m, first, last, change):
-    """Multiply the changes of places first to last by their weights."""
+    """Multiply the changes of the places ``first:last`` by their weights, in place."""
     even = 1.0 / one_of
     if weights.kind == MEAN:
         for i in range(last - first):
@@ -193,7 +199,7 @@ def weigh(weights, one_of, m, first, last, change):
     n_columns = weights.etas.shape[0]
     end_of_w = min(m, last)
     if n_columns == 1:
-        # `exchange_weight`, with the numbers common to all places in registers
+        # `exchange_weight`, with the factors common to all places in registers
         uneven, half = 1.0 - even, 0.5 * one_of * weights.etas[0] * weights.rows
         offset = 1.0 + half * weights.decay
         curvature = weights.curvature[first : max(first, end_of_w)]
@@ -213,11 +219,12 @@ def weigh(weights, one_of, m, first, last, change):
 def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
     """Fold a worker's change since `base` into mirror, total and residuals.
 
-    one_of : number of changes that start from about the same vector, this one included
+    out : int64, the edges that begin at the centre; the change is added to their residuals
+    one_of : number of changes that start from about the same vector, including this change
     momentum : factor of the earlier changes, with weights of kind MOMENTUM
     who : number of the worker whose momentum is used
-    is_own : whether no other worker has moved the mirror since `base`: the mirror then becomes the
-        worker's own vector, without the rounding of a sum
+    is_own : whether no other worker has moved the mirror since `base`. If so, the mirror becomes
+        the worker's own vector, without the rounding of a sum.
     """
     mirror, total = book.mirror[centre], book.total[centre]
     staged, journal, small = book.staged[centre], book.journal[centre], book.small[centre]
@@ -255,8 +262,8 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
             else:
                 weigh(weights, one_of, m, first, last, change)
             if weights.clips:
-                # the penalty that clipped the base to zero clips anything smaller: zeros of l1 stay
-                # exact
+                # zeros of l1 stay exact: the penalty that clipped the base to zero clips any
+                # smaller value
                 for i in range(min(size, m - first)):
                     if after[i] == 0.0 and abs(was[i]) <= abs(began[i]):
                         change[i] = -was[i]
@@ -275,7 +282,7 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
             for i in range(size):
                 sum_of[i] = residual[i] + change[i]
             open_words(book.open[out[k]], first, last)
-        store(journal, J_STEP, 2 * chunk + 1)  # staged: from now on it survives a death
+        store(journal, J_STEP, 2 * chunk + 1)  # staged: from now on the chunk survives a death
         if live.is_direct and weights.kind != SUM:
             withhold(live, m, first, last, withheld)
         put_fold(book, centre, out, first, last, who)
@@ -285,7 +292,10 @@ def fold(book, centre, out, live, base, weights, one_of, momentum, who, is_own):
 
 @exact_inlined
 def gather_pace(momenta, momentum, even, change, gained):
-    """Add the momentum of earlier changes, as Nesterov does, and multiply all by `even`."""
+    """Add the momentum of earlier changes to `change` as Nesterov does; multiply it by `even`.
+
+    The new momentum is written into `gained`.
+    """
     for i in range(momenta.shape[0]):
         gained[i] = momentum * momenta[i] + change[i]
         change[i] = even * (momentum * gained[i] + change[i])
@@ -301,7 +311,7 @@ def round_as(w, m, first, last, values):
 
 @exact_helper
 def withhold(live, m, first, last, withheld):
-    """Subtract the part that a weight withholds from a vector that others write meanwhile."""
+    """Subtract the withheld part of a change from a vector that others write at the same time."""
     kind = live.w.dtype.type
     for j in range(first, min(m, last)):
         if withheld[j - first] != 0.0:
@@ -313,14 +323,14 @@ def withhold(live, m, first, last, withheld):
 
 @exact_inlined
 def put(staged, place):
-    """Copy the staged values into `place`, as many as it has."""
+    """Copy the first ``len(place)`` staged values into `place`."""
     for i in range(place.shape[0]):
         place[i] = staged[i]
 
 
 @exact_inlined
 def put_fold(book, centre, out, first, last, who):
-    """Put the staged values of a fold in place; repeating this is harmless."""
+    """Copy the staged values of a fold to their places; the copy may be repeated."""
     outer = book.outer[who]
     put(book.staged[centre, 4], outer[first : min(outer.shape[0], last)])
     put(book.staged[centre, 0], book.mirror[centre, first:last])
@@ -334,14 +344,15 @@ def put_fold(book, centre, out, first, last, who):
 
 @exact_kernel
 def choose(book, centre, edge, kind, limits):
-    """Choose the values of a residual to send: significant ones, and ones its reader waits for.
+    """Choose the values of a residual to send: significant values, and announced values.
 
-    kind : ABSOLUTE or RELATIVE; GIVEN: `chosen` says which changes are significant
+    The choice is written into `chosen` of the centre, only where `open` is not CLOSED. `open` is
+    updated: SENT if all nonzero residuals of a byte are chosen.
+
+    kind : ABSOLUTE or RELATIVE, or GIVEN if `chosen` already flags the significant changes
     limits : float64 [1] or [n], thresholds
 
-    `chosen` is written only where `open` is not CLOSED.
-
-    Returns the number of significant values, of changed values, and of chosen values.
+    Return the numbers of significant, of changed, and of chosen values.
     """
     residual, mirror, flags = book.residual[edge], book.mirror[centre], book.open[edge]
     chosen, announced = book.chosen[centre], book.announced[edge]
@@ -409,10 +420,10 @@ def as_sent(value, single):
 
 @exact_kernel
 def pack(book, box, centre, edge, is_whole, single, round_):
-    """Write the chosen values into the next slot of an edge, and note its sending in the journal.
+    """Write the chosen values into the next slot of an edge, and open the journal for its sending.
 
-    is_whole : whether the numbers of all places are sent, without the places
-    single : whether values are rounded to float32, whose bytes are counted
+    is_whole : whether the values of all places are sent, without the places
+    single : whether values are rounded to float32 before they are sent
     """
     residual, flags, chosen = book.residual[edge], book.open[edge], book.chosen[centre]
     n = residual.shape[0]
@@ -440,13 +451,16 @@ def pack(book, box, centre, edge, is_whole, single, round_):
     head[layout.H_COUNT] = count
     head[layout.H_DENSE] = n if is_whole else 0
     head[layout.H_FOOTER] = round_
-    # before the post: a successor sees from POSTED whether the message has gone
+    # before the post: POSTED shows a successor whether the message has been sent
     begin(book.journal[centre], SENDING, edge, box.counters[edge, layout.M_POSTED] + 1)
 
 
 @exact_kernel
 def let_go(book, box, centre):
-    """Subtract the sent message that the journal names from its residual, from chunk J_STEP on."""
+    """Subtract the sent message that the journal names from the edge's residual.
+
+    The pass begins at the chunk that J_STEP names.
+    """
     journal = book.journal[centre]
     edge, number, step = journal[J_EDGE], journal[J_NUMBER], journal[J_STEP]
     slot = slot_of(box, number)
@@ -501,13 +515,16 @@ def let_go(book, box, centre):
 
 @exact_kernel
 def begin_taking(book, box, centre, edge):
-    """Note in the journal that the next message of an edge is being taken in."""
+    """Open the journal for taking in the next message of an edge."""
     begin(book.journal[centre], TAKING, edge, box.counters[edge, layout.M_TAKEN] + 1)
 
 
 @exact_helper
 def stage_sum(vector, come, where, first, is_whole, out):
-    """Stage vector plus values: from place `first` on for a whole message, otherwise at `where`."""
+    """Write the sums of the vector and a message's values into `out`.
+
+    The values belong to the places from `first` on if the message is whole, otherwise to `where`.
+    """
     if is_whole:
         part = vector[first : first + come.shape[0]]
         for i in range(come.shape[0]):
@@ -519,7 +536,10 @@ def stage_sum(vector, come, where, first, is_whole, out):
 
 @exact_helper
 def put_at(staged, vector, where, first, size, is_whole):
-    """Put staged values in place: from `first` on for a whole message, otherwise at `where`."""
+    """Copy staged values to their places in the vector.
+
+    The places are those from `first` on if the message is whole, otherwise `where`.
+    """
     if is_whole:
         put(staged, vector[first : first + size])
     else:
@@ -529,10 +549,10 @@ def put_at(staged, vector, where, first, size, is_whole):
 
 @exact_helper
 def move_live(live, m, come, where, first, is_whole, staged, is_again):
-    """Add the values of a message to a vector that other workers write meanwhile.
+    """Add the values of a message to a vector that other workers write at the same time.
 
-    is_again : whether a dead owner had begun this; how much it had added is unknown, so the staged
-        values replace the vector's
+    is_again : whether a dead owner had begun to add the message. The number of values that it had
+        added is unknown, so the staged values replace the values of the vector.
     """
     kind = live.w.dtype.type
     for i in range(come.shape[0]):
@@ -551,9 +571,11 @@ def move_live(live, m, come, where, first, is_whole, staged, is_again):
 
 @exact_kernel
 def take_in(book, box, centre, out, live, passes_on):
-    """Add the message that the journal names to the mirror, from chunk J_STEP on; then take it.
+    """Add the message that the journal names to the mirror, then acknowledge it.
 
-    passes_on : int64, indices in `out` of the edges that pass it on
+    The pass begins at the chunk that J_STEP names.
+
+    passes_on : int64, indices in `out` of the edges that pass the message on
     """
     journal, mirror, staged = book.journal[centre], book.mirror[centre], book.staged[centre]
     edge, number, step = journal[J_EDGE], journal[J_NUMBER], journal[J_STEP]
@@ -575,7 +597,7 @@ def take_in(book, box, centre, out, live, passes_on):
         is_again = step == 2 * chunk + 1  # a dead owner has staged this chunk
         if not is_again:
             stage_sum(mirror, come, where, first, is_whole, staged[0])
-            if live.is_direct:  # the vector's values if no other worker writes meanwhile
+            if live.is_direct:  # these values are right if no other worker writes meanwhile
                 for i in range(size):
                     if (first + i if is_whole else where[i]) < m:
                         staged[0, i] = np.float64(kind(staged[0, i]))
@@ -610,14 +632,14 @@ def take_in(book, box, centre, out, live, passes_on):
 
 @exact_kernel
 def finish_fold(book, centre, out, live):
-    """Put in place the chunk of a fold that a dead owner has staged; later chunks are lost."""
+    """Copy the chunk of a fold that a dead owner has staged to its place; later chunks are lost."""
     step, n = book.journal[centre, J_STEP], book.mirror.shape[1]
     m = n - live.tail.shape[0]
     kind = live.w.dtype.type
     if step % 2 == 1:
         first = step // 2 * CHUNK
         last = min(n, first + CHUNK)
-        if live.is_direct:  # how much had been withheld is unknown: the staged values replace it
+        if live.is_direct:  # the part withheld so far is unknown: the staged values replace it
             for j in range(first, min(m, last)):
                 live.w[j] = kind(book.staged[centre, 0, j - first])
             for j in range(max(first, m), last):
@@ -634,7 +656,10 @@ def end_of(journal):
 
 @exact_kernel
 def adopt(mirror, live, base):
-    """Copy a centre's mirror into a worker's vector and base, from which its next change counts."""
+    """Copy a centre's mirror into a worker's vector and into its base; set its scales to 1.
+
+    The worker's next change is counted from the base.
+    """
     tail = live.tail
     m = mirror.shape[0] - tail.shape[0]
     w, part = live.w[:m], base[:m]

@@ -7,12 +7,12 @@
     CHECK   check whether the worker may go on; if so, it adopts the mirror
     WAIT    wait without the lock, until another pass may achieve something
 
-The call returns GO_ON when all phases are done. If its caller has to act first, the call returns
-what the caller has to do, and continues from that phase when called again: wait (FOR_CLOCK,
-FOR_VALUES, FOR_LOCK, FOR_CAPACITY), ask a user's function which changes are significant (ASK), pass
-a message to a transport (HAND_OVER), say whether the next block reads announced values (READS), or
-adopt the mirror of a home whose iterates are averaged (ADOPT). Each worker's `at` records its
-phase. A worker owns the lock except while it waits.
+The call (`go`) returns GO_ON when all phases are done. If the caller has to act first, the call
+returns the name of the action, and the next call continues from the same phase. The actions are:
+wait (FOR_CLOCK, FOR_VALUES, FOR_LOCK, FOR_CAPACITY); ask a user's function which changes are
+significant (ASK); pass a message to a transport (HAND_OVER); determine whether the next block reads
+announced values (READS); adopt the mirror of a home whose iterates are averaged (ADOPT). Each
+worker's `at` records its phase. A worker owns the lock except while it waits.
 
 Writers: the owner of a centre's lock writes the centre's rows and its edges' rows, as the head of
 `hogshare.planes.mirrors.centre` says; a worker writes its own rows. Readers: the same workers;
@@ -62,13 +62,13 @@ class Map(NamedTuple):
     into : int64, edges that end at this centre
     passes_on : uint8 [n_edges, len(out)], 1 if an edge of `out` passes on the messages of an edge
     others : int64 [n_centres - 1, 3]; for each other centre (1) the number of its workers, (2) the
-        edge by which its changes come, and (3) the number of edges that they cross
+        edge by which its changes come, and (3) the number of edges that its changes cross
     first : the first worker of this centre
-    is_inner : uint8 [n_edges], 1 if both ends are parts of the same centre; parts of a centre send
-        each other all changes
+    is_inner : uint8 [n_edges], 1 if both ends are parts of the same centre; parts of the same
+        centre send each other all changes
     every : float64 [1], the threshold of an inner edge: 0
-    is_close : whether every centre of the run receives all changes directly, none by way of a third
-        centre
+    is_close : whether every centre of the run receives all changes directly, and none through a
+        third centre
     """
 
     groups: np.ndarray
@@ -85,17 +85,17 @@ class Map(NamedTuple):
 
 
 class CentreTerms(NamedTuple):
-    """Numbers of a run.
+    """The constants of a run.
 
-    per : number of a worker's blocks in a clock
-    in_epoch : number of blocks of its own rows that a worker has in an epoch; 0: it claims any
-        block
+    per : number of a worker's blocks in one clock of its centre
+    in_epoch : number of blocks of its own rows that a worker has in an epoch; 0 if a worker claims
+        any block
     difference : number of clocks by which a centre may be ahead of the slowest centre
-    delay : seconds
+    delay : seconds from the first failed attempt to send until values are announced
     queue : number of slots of an edge; the last one is reserved for announcements
     kind : one of `centre_edges.ABSOLUTE`, `RELATIVE`, `GIVEN`
     hard : float64 [1] or [n], thresholds
-    soft : the threshold to which `hard` is eased; NaN: it is not eased
+    soft : the threshold to which `hard` is eased; NaN if it is not eased
     falls : whether thresholds fall with the square root of the clock
     single : whether values are sent as float32
     header : number of bytes of a message's header
@@ -122,7 +122,7 @@ class CentreTerms(NamedTuple):
 
 @exact_helper
 def are_all_gone(table, groups, centre):
-    """Whether all workers of a centre are done, dead or paused, and send nothing for now."""
+    """Return whether all workers of a centre are done, dead or paused, so that none sends now."""
     for k in range(groups.shape[0]):
         if groups[k] == centre and load(table[k], layout.T_STATE) < layout.DONE:
             return False
@@ -131,7 +131,7 @@ def are_all_gone(table, groups, centre):
 
 @exact_helper
 def are_all_over(table, groups, centre):
-    """Whether all workers of a centre are done or dead, and so read nothing more."""
+    """Return whether all workers of a centre are done or dead, so that none reads any more."""
     for k in range(groups.shape[0]):
         state = load(table[k], layout.T_STATE)
         if groups[k] == centre and not (state == layout.DONE or state == layout.DEAD):
@@ -141,7 +141,7 @@ def are_all_over(table, groups, centre):
 
 @exact_helper
 def are_all_dead(table, groups, centre):
-    """Whether all workers of a centre have died."""
+    """Return whether all workers of a centre have died."""
     for k in range(groups.shape[0]):
         if groups[k] == centre and load(table[k], layout.T_STATE) != layout.DEAD:
             return False
@@ -150,7 +150,7 @@ def are_all_dead(table, groups, centre):
 
 @exact_helper
 def under_way(box, edge):
-    """Return the number of an edge's messages that were sent and are not acknowledged."""
+    """Return the number of an edge's messages that were sent and not yet acknowledged."""
     counters = box.counters[edge]
     return load(counters, layout.M_POSTED) - load(counters, layout.M_TAKEN)
 
@@ -167,19 +167,19 @@ def find(box, edge):
 
 @exact_helper
 def is_silent(book, where, box, table, edge):
-    """Whether nothing more comes along an edge: its sender is gone, its messages are taken."""
+    """Return whether an edge's sender is gone and all of the edge's messages are taken."""
     return are_all_gone(table, where.groups, where.senders[edge]) and under_way(box, edge) <= 0
 
 
 @exact_helper
 def is_due(book, where, table, edge, now):
-    """Whether an edge's reader has yet to be notified of this clock, and may still read it."""
+    """Return whether an edge's reader is not yet notified of clock `now`, and may still read."""
     return book.notified[edge] < now and not are_all_over(table, where.groups, where.readers[edge])
 
 
 @exact_helper
 def has_capacity(box, edge, queue):
-    """Whether an edge has space for values; its last slot is reserved for announcements."""
+    """Return whether an edge has space for values; its last slot is reserved for announcements."""
     return under_way(box, edge) <= queue - 2
 
 
@@ -190,11 +190,11 @@ def has_capacity(box, edge, queue):
 def note_proposals(book, where, table, centre, at):
     """Record in A_ONE_OF how many changes start from about the same vector as the next block.
 
-    A worker of this centre counts once. A worker of another centre counts once per clock that its
-    centre is behind in that vector, and once more per centre that passes its changes on. A dead
-    centre does not count: its clock stands still, so its count would grow at every clock and
-    changes would weigh less and less. A worker that is done still counts, because the moment at
-    which others see that it is done depends on timing.
+    A worker of this centre counts once. A worker of another centre counts once for each clock that
+    its centre is behind in that vector, and once more for each centre that passes its changes on. A
+    centre whose workers have all died does not count: its clock stands still, so its count would
+    grow at every clock, and the weights of changes would fall to zero. A worker that is done still
+    counts, because the moment at which others see that it is done depends on timing.
     """
     found = 0
     for k in range(where.groups.shape[0]):
@@ -210,10 +210,10 @@ def note_proposals(book, where, table, centre, at):
 
 @exact_helper
 def tick(book, where, terms, table, me, centre):
-    """Advance the centre's clock to the one that all its workers have passed.
+    """Advance the centre's clock to the least clock of the centre's workers in the run.
 
     If workers have rows of their own, only blocks of these rows count, not blocks taken over from a
-    worker that is gone. Every worker has equally many blocks of its own, so no centre waits for a
+    worker that is gone. All workers have equally many blocks of their own, so no centre waits for a
     clock that no worker reaches.
     """
     done = table[me, layout.T_SHARE] if terms.in_epoch > 0 else table[me, layout.T_CLOCK]
@@ -245,7 +245,10 @@ def limits_of(book, terms, edge, t, out):
 
 @exact_helper
 def span_of(clock):
-    """Return the index of a clock's span in `course`; each is a quarter longer than the last."""
+    """Return the index of a clock's span in `course`.
+
+    Spans are logarithmic: over `SPANS_OF_DOUBLE` spans the clock doubles.
+    """
     return min(SPANS - 1, int(SPANS_OF_DOUBLE * math.log2(np.float64(clock))))
 
 
@@ -261,14 +264,18 @@ def choose_for(book, where, terms, centre, edge, now, limits):
 
 @exact_helper
 def ease(book, terms, edge, towards):
-    """Ease an edge's threshold if its link had space at once; tighten it if the link had none."""
+    """Move an edge's threshold by `towards` times EASIER on its way from hard to soft.
+
+    The caller eases the threshold (1.0) if the edge had space at once, and tightens it (-1.0) if
+    the edge had none.
+    """
     if terms.soft == terms.soft:
         book.ease[edge] = min(1.0, max(0.0, book.ease[edge] + towards * EASIER))
 
 
 @exact_helper
 def write_update(book, where, terms, box, centre, edge, now, limits, at):
-    """Write the significant changes into the next slot of an edge."""
+    """Write the significant changes into the next slot of an edge, and kind and size into `at`."""
     ease(book, terms, edge, -1.0 if book.wanted[edge] != 0.0 else 1.0)
     passed, changed, count = choose_for(book, where, terms, centre, edge, now, limits)
     n, item = book.mirror.shape[1], 4 if terms.single else 8
@@ -286,11 +293,11 @@ def write_update(book, where, terms, box, centre, edge, now, limits, at):
 
 @exact_helper
 def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
-    """Announce in the last slot which values will come; return whether there are any.
+    """Announce in an edge's last slot which values will come; return whether there are any.
 
-    Never called in step, where workers wait for every clock with all its values: a worker that
-    waited for the values of a clock that it may not take yet would wait forever
-    (`tests/models/mirrors.pml`, twin NAMES_IN_STEP).
+    In step this function is never called. There a worker waits for every clock with all its values.
+    If it also waited for announced values of a clock that it may not take yet, it would wait
+    forever (`tests/models/mirrors.pml`, twin NAMES_IN_STEP).
     """
     choose_for(book, where, terms, centre, edge, now, limits)
     chosen, flags, known = book.chosen[centre], book.open[edge], book.announced[edge]
@@ -323,7 +330,10 @@ def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
 
 @exact_helper
 def note_sent(book, where, box, centre, edge, now, at):
-    """Settle a sent message: subtract it from the residual, update notified clock and counts."""
+    """Account for a sent message: update the residual, the notified clock and the counts.
+
+    An announcement changes the counts only.
+    """
     if at[A_KIND] != BARRIER:
         centre_edges.let_go(book, box, centre)
         store(book.notified, edge, now)
@@ -334,7 +344,11 @@ def note_sent(book, where, box, centre, edge, now, at):
 
 @exact_helper
 def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
-    """Write a due edge's message; return 1 to send it, 0 if there is none, -1 to ask first."""
+    """Write the message of an edge whose reader is due.
+
+    Return 1 if the message has to be sent, 0 if there is none, and -1 if the caller has to ask the
+    user's function first.
+    """
     has_space = has_capacity(box, edge, terms.queue)
     if not has_space:
         if terms.difference == 0:
@@ -359,7 +373,10 @@ def write_next(book, where, terms, box, centre, edge, now, seconds, limits, at):
 
 @exact_helper
 def way_of(where, edge, out):
-    """Write into `out` the edges that pass on the messages of `edge`; return how many."""
+    """Write into `out` the indices in `Map.out` of the edges that pass on the messages of `edge`.
+
+    Return the number of these edges.
+    """
     n = 0
     for k in range(where.out.shape[0]):
         if where.passes_on[edge, k] != 0:
@@ -370,7 +387,7 @@ def way_of(where, edge, out):
 
 @exact_helper
 def finish_taking(book, where, box, live, centre, way):
-    """Take in the remainder of the message that the journal names; repeating this is harmless."""
+    """Take in the remainder of the message that the journal names; this may be repeated."""
     journal = book.journal[centre]
     edge, number = journal[centre_edges.J_EDGE], journal[centre_edges.J_NUMBER]
     head = box.heads[edge, slot_of(box, number)]
@@ -383,7 +400,10 @@ def finish_taking(book, where, box, live, centre, way):
 
 @exact_helper
 def block(book, box, edge, slot):
-    """Block the parameters that a message announces: their reads wait for the values."""
+    """Block the parameters that a message announces, and acknowledge the message.
+
+    Blocks that read these parameters wait for the values.
+    """
     capacity, dense = box.places.shape[2], box.heads[edge, slot, layout.H_DENSE]
     names = box.values[edge, slot][capacity : capacity + dense].view(np.int32)
     blocked = book.blocked[edge]
@@ -396,10 +416,11 @@ def block(book, box, edge, slot):
 
 @exact_helper
 def find_next(book, terms, box, centre, edge):
-    """Return the slot of an edge's next message, if it is an announcement or is due; otherwise -1.
+    """Return the slot of an edge's next message if it may be taken in this clock; otherwise -1.
 
-    In step a message is early, and left for later, if the message of this clock has already been
-    taken. The test is >= because a centre may skip clocks when its slowest worker dies.
+    An announcement may always be taken. In step a message is early, and stays in its slot, if the
+    message of this clock has already been taken. The test is >= because a centre may skip clocks
+    when its slowest worker dies.
     """
     slot = find(box, edge)
     if slot < 0 or terms.difference > 0:
@@ -411,14 +432,18 @@ def find_next(book, terms, box, centre, edge):
 
 @exact_helper
 def may_take(book, where, terms, box, table, centre):
-    """Whether messages with values may be taken now: in step, once every awaited one has come."""
+    """Return whether messages with values may be taken now.
+
+    In step they may be taken once every awaited message has come.
+    """
     if terms.difference > 0:
         return True
     for k in range(where.into.shape[0]):
         edge = where.into[k]
         if book.heard[edge] >= book.clock[centre]:
             continue
-        # `is_silent` before `find`: a centre posts, then leaves, so its last message is found then
+        # `is_silent` before `find`: a centre posts before it leaves, so `find` sees its last
+        # message
         silent = is_silent(book, where, box, table, edge)
         if find(box, edge) < 0 and not silent:
             return False
@@ -429,8 +454,8 @@ def may_take(book, where, terms, box, table, centre):
 def take_mail(book, where, terms, box, table, live, centre, way):
     """Take in all messages that may be taken: each pass takes one message per edge, in edge order.
 
-    In step, centres may not differ by a clock, and messages are taken only when every awaited one
-    has come. So a run with one worker per centre gives the same bits again.
+    In step, centres may not differ by a clock, and messages are taken only when every awaited
+    message has come. So a run with one worker per centre repeats bit for bit.
     """
     took = True
     while took:
@@ -453,11 +478,11 @@ def take_mail(book, where, terms, box, table, live, centre, way):
 
 @exact_helper
 def is_behind_in_step(book, where, terms, box, table, centre):
-    """Whether, in step, a reader that goes on has yet to be notified of this clock.
+    """Return whether, in step, a reader that goes on is not yet notified of this clock.
 
-    Across sites an acknowledgement may come after the reader's own next message. A sender that did
-    not wait for it would notify the reader of two clocks at once, and a centre that took that
-    message first would not find the same changes significant.
+    Across sites an acknowledgement may come after the reader's own next message. If the sender did
+    not wait for the acknowledgement, it would notify the reader of two clocks in one message. If
+    the sender took the reader's message before it sends, other changes would be significant.
     """
     if terms.difference > 0:
         return False
@@ -473,10 +498,10 @@ def is_behind_in_step(book, where, terms, box, table, centre):
 
 @exact_helper
 def is_owed(book, where, terms, table, me, centre, opened):
-    """Whether a reader may wait for a message that has no space now and cannot be sent later.
+    """Return whether a reader may wait for a message that has no space and cannot be sent later.
 
-    A worker that has done its rows of an epoch sends nothing more until the others have done their
-    rows of it.
+    A worker that has done its rows of an epoch sends nothing more until the other workers have done
+    their rows of the same epoch.
 
     opened : number of epochs that the worker may begin without the others; 0 if all workers begin
         an epoch together
@@ -494,7 +519,7 @@ def is_owed(book, where, terms, table, me, centre, opened):
 
 @exact_helper
 def is_blocked(book, where, box, table):
-    """Whether announced values are still to come."""
+    """Return whether announced values have not come yet and may still come."""
     for k in range(where.into.shape[0]):
         edge = where.into[k]
         if book.n_blocked[edge] > 0 and not is_silent(book, where, box, table, edge):
@@ -504,7 +529,11 @@ def is_blocked(book, where, box, table):
 
 @exact_helper
 def wait_reason(book, where, terms, box, table, me, centre, opened):
-    """Return the worker's reason to wait: READS, perhaps for values; GO_ON, for nothing."""
+    """Return the worker's reason to wait: FOR_CLOCK, FOR_CAPACITY, READS or GO_ON.
+
+    READS means that the worker waits only if its next block reads announced values; GO_ON means
+    that it waits for nothing.
+    """
     now = book.clock[centre]
     for k in range(where.into.shape[0]):
         edge = where.into[k]
@@ -518,7 +547,7 @@ def wait_reason(book, where, terms, box, table, me, centre, opened):
 
 @exact_helper
 def has_any_capacity(book, where, terms, box, table, centre):
-    """Whether any edge whose reader is due has space."""
+    """Return whether any edge whose reader is due has space."""
     for k in range(where.out.shape[0]):
         edge = where.out[k]
         if is_due(book, where, table, edge, book.clock[centre]) and has_capacity(
@@ -530,7 +559,7 @@ def has_any_capacity(book, where, terms, box, table, centre):
 
 @exact_kernel
 def has_news(book, where, terms, box, table, me, at, opened):
-    """Whether another pass may achieve something."""
+    """Return whether another pass may take or send a message, or end the wait."""
     centre = where.groups[me]
     if at[A_WHY] == FOR_LOCK:
         owner = load(book.lock[centre], 0) - 1
@@ -552,7 +581,7 @@ def has_news(book, where, terms, box, table, me, at, opened):
 
 @exact_helper
 def take_lock(book, table, me, centre):
-    """Take the centre's lock if it is free, or its owner is dead."""
+    """Take the centre's lock if it is free or its owner is dead; return whether it was taken."""
     words = book.lock[centre]
     owner = compare_exchange(words, 0, NOBODY, me + 1)
     if owner == NOBODY:
@@ -586,7 +615,8 @@ def bring_to_an_end(book, where, box, live, centre, way):
 def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, seconds, spin_ns):
     """Advance through the phases after a block until the caller has to act; see the file's head.
 
-    scratch : float64 [1] or [n] for limits, and int64 [len(out)]
+    scratch : float64 [1] or [n] for thresholds, and int64 [len(out)] for edges; overwritten
+    at : int64 [N_AT], the worker's phase and its other state between two calls; updated
     opened : see `is_owed`
     seconds : time by the run's clock
     spin_ns : nanoseconds to wait in this call before the caller has to wait
@@ -603,7 +633,7 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                     return FOR_LOCK
                 yield_core()
                 continue
-            # left open by an owner that died, or by one whose caller went no further (`release`)
+            # left open by an owner that died, or whose caller gave up (`release`)
             if book.journal[centre, centre_edges.J_DOING] != centre_edges.NOTHING:
                 bring_to_an_end(book, where, box, live, centre, way)
             if phase == FOLD:
@@ -612,8 +642,8 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
                 if terms.adopts == NOT or at[A_ONE_OF] == 0:
                     note_proposals(book, where, table, centre, at)
                 one_of = np.float64(at[A_ONE_OF])
-                # for all workers or for none: otherwise some workers' changes would count more in
-                # the long run
+                # momentum for all workers or for none: otherwise the changes of some workers would
+                # count more in the long run
                 is_level = where.is_close and terms.difference == 0
                 momentum = 1.0 - 1.0 / one_of if is_level else 0.0
                 who = where.first if live.is_direct else me
@@ -683,5 +713,5 @@ def go(book, where, terms, box, table, live, weights, scratch, at, me, opened, s
 
 @exact_kernel
 def release(book, me, centre):
-    """Give the lock back if the worker owns it, because its caller goes no further."""
+    """Give the lock back if the worker owns it, for a caller that does not call `go` again."""
     compare_exchange(book.lock[centre], 0, me + 1, NOBODY)

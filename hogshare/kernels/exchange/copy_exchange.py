@@ -3,10 +3,10 @@
 Writers: each worker writes its own private arrays; the worker that has taken a segment's word
 writes that segment of the shared vector. Readers: the same workers. Order: the word is taken with
 an acquiring compare-exchange and given back with a releasing store, so no worker reads a
-half-written segment. No worker waits: a taken segment is left for the next exchange, and nothing is
-lost: its change stays in the private copy (copy minus base), and the number of its rows in
-`pending`. The monitor frees the words of a dead worker; only the changes that it had not folded are
-lost.
+half-written segment. A worker need not wait: it may leave a taken segment for the next exchange.
+Nothing is lost then, because the segment's change stays in the private copy (copy minus base), and
+the number of its rows stays in `pending`. The monitor frees the words of a dead worker; only the
+changes that the dead worker had not folded are lost.
 
 The weight. Near the optimum a coordinate of curvature h contracts by about ``rho = 1 / (1 + z)``
 between two exchanges, with ``z = eta h B``, the step size eta and the number B of rows between two
@@ -16,30 +16,34 @@ multiplied by
 
     c(z) = (1 - rho^P) / (P (1 - rho)),
 
-which is 1 for cold coordinates (z near 0: workers' changes are added), 1 / P for hot ones (z large:
-changes are averaged) and, for P = 2, exactly (1 + rho) / 2. For more workers the code uses ``1/P +
-(1 - 1/P) / (1 + P z / 2)``. This has the same limits and the same slope at z = 0, and needs no
-powers. Other forms that were tried are in `docs/tried/2026-11/exchange.md`.
+For cold coordinates (z near 0) c is 1: workers' changes are added. For hot coordinates (z large) c
+is 1 / P: changes are averaged. For P = 2, c is exactly (1 + rho) / 2. For more workers the code
+uses ``1/P + (1 - 1/P) / (1 + P z / 2)``. This form has the same limits and the same slope at z = 0,
+and needs no powers. `docs/tried/2026-11/exchange.md` describes other forms that were tried.
 
-The stretch. A weight below one corrects, after the rows, for the steps that the other workers have
-taken too. The rules that remember rows can do better. A worker writes each of its steps P times as
-long into its copy, so the copy moves as if the others took the same steps, and folds 1 / P of the
-change. Every step is added whole, none twice, and nothing waits (the local problem of CoCoA+, Ma et
-al. 2015, with gamma = 1 and sigma' = P). This is sound as long as the longer step does not carry a
-row's prediction beyond the row's own optimum. So the stretch has a limit
-(`rules.pace.stretch_limit`), and the weight above is applied with P / stretch in place of P.
+The stretch. A weight below one corrects a change after it was computed, because the other workers
+have taken similar steps. The rules that remember rows can do better. A worker writes each of its
+steps P times as long into its copy, so the copy moves as if the others took the same steps. The
+worker then folds 1 / P of the change. Every step is added whole, none twice, and nothing waits (the
+local problem of CoCoA+, Ma et al. 2015, with gamma = 1 and sigma' = P). This is sound as long as
+the longer step does not carry a row's prediction beyond the row's own optimum. So the stretch has a
+limit (`rules.pace.stretch_limit`), and the weight above is applied with P / stretch in place of P.
 
 The carried part. The dual rule's vector must remain the sum of the rows' dual variables. So with
 this rule the part that the weight withholds stays in the copy, on top of the shared vector, and is
 offered again at the next exchange (`carry`). The shared vector plus all copies' changes is always
-the whole sum, and a worker's last flush folds all of its change. SAGA's average must remain the
-mean of its table, so its changes are added whole. SAGA's vector has no such constraint: the
-withheld part is dropped, or, if that is stable (`rules.pace.carries`), carried as with the dual
-rule. If all features are hot, dropping would lose useful progress, because the weights come from an
-upper bound of the curvature. In the last flush the carried part is dropped: otherwise all workers
-would fold at once the parts that were meant for successive exchanges. The intercept is carried if
-SAGA's vector is, because its steps are short and every epoch needs all of them. The dual rule's
-intercept is not carried: if it was, it diverged on rows of one direction with 8 workers.
+the whole sum, and a worker's last flush folds all of its change.
+
+SAGA's average must remain the mean of its table, so its changes are added whole. SAGA's vector has
+no such constraint. If carrying is stable (`rules.pace.carries`), the withheld part is carried as
+with the dual rule; if not, it is dropped. If all features are hot, dropping would lose useful
+progress, because the weights come from an upper bound of the curvature. SAGA drops the carried part
+in the last flush: otherwise all workers would fold at once the parts that were meant for successive
+exchanges.
+
+If SAGA's vector is carried, the intercept is carried, because its steps are short and every epoch
+needs all of them. The dual rule's intercept is not carried: with carrying, the intercept diverged
+on rows of one direction with 8 workers.
 """
 
 import numpy as np
@@ -69,9 +73,9 @@ def fetch_next(shared, begin, end):
     """Prefetch the cache lines after the part that begins at `begin`; return the end of that part.
 
     Another core wrote these lines last. A line that is read and then written costs two requests to
-    that core. If it is requested for writing, one request is enough, and the line comes in time.
-    Every loop over coordinates has its own loop over parts, because one loop over parts around the
-    whole fold prevented vectorisation.
+    that core. If the line is requested for writing, one request is enough, and the line arrives
+    before its coordinates are folded. Each loop over coordinates is within its own loop over parts:
+    a single loop over parts around the whole fold prevented vectorisation.
     """
     stop = min(begin + PART, end)
     following = stop
@@ -87,9 +91,11 @@ def fold_segment(
 ):
     """Exchange features ``first:last`` of every column; the caller has taken the segment's word.
 
-    n_workers : number of proposals from the same point, this one included, divided by the stretch
+    `shared`, and `w` and `base` of `private`, are written.
+
+    n_workers : number of proposals from the same point, including this push, divided by the stretch
     rows : number of rows since the segment's last fold, times the stretch
-    carry : 1.0 leaves the unfolded part in the copy, to be folded later; 0.0 drops it
+    carry : if 1.0, the unfolded part stays in the copy and is folded later; if 0.0, it is dropped
     stretch : stretch of the copy's change
     after_stretch : stretch of the carried part
     """
@@ -119,7 +125,7 @@ def fold_segment(
             begin = stop
         return
     if n_columns == 1:
-        # the loop below, up to rounding, with the column's numbers in registers: it is vectorised
+        # the loop below, up to rounding, with the column's factors in registers: it is vectorised
         scale = kind(local[layout.L_SCALE, 0])
         slope = half * kind(local[layout.L_ETA, 0])
         offset = one + slope * shrink
@@ -180,7 +186,7 @@ def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, r
 
 @inlined
 def fold_average(shared, private, first, last):
-    """Exchange SAGA's average of features ``first:last``: changes are added, none is weighted."""
+    """Exchange SAGA's average of features ``first:last``; its changes are added without weights."""
     n_columns = private.local.shape[1]
     average = private.average
     base = private.average_base
@@ -197,12 +203,12 @@ def fold_average(shared, private, first, last):
 
 @inlined
 def proposals(schedule, me):
-    """Count the proposals that start from about the same point as this push, itself included.
+    """Count the proposals that start from about the same point as this push, including this push.
 
-    Usually this is the number of live workers. A worker that was preempted for long pushes a change
-    that starts from an old point: `behind` pushes by others have followed since, and the change
-    counts as one of that many. If no other worker has pushed between this worker's last two pulls,
-    the others stand still, and it counts as alone.
+    Usually this is the number of live workers. If a worker was preempted for long, its change
+    starts from an old point, and `behind` pushes by other workers have followed. Then the count is
+    at least 1 + `behind`. If no other worker has pushed between this worker's last two pulls, the
+    other workers do not run, and the count is 1.
     """
     table = schedule.table
     behind = load(schedule.control, layout.VERSION) - table[me, layout.T_VERSION]
@@ -213,9 +219,11 @@ def proposals(schedule, me):
 
 @helper
 def leave_segment(private, first, last, ratio):
-    """Leave features ``first:last`` in the copy for the next exchange.
+    """Leave the changes of features ``first:last`` in the copy for the next exchange.
 
-    ratio : the next stretch divided by the present one
+    The scale is multiplied into the copy's values.
+
+    ratio : the next stretch divided by the present stretch
     """
     n_columns = private.local.shape[1]
     kind = private.w.dtype.type
@@ -240,9 +248,10 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
 
     carry : see `fold_segment`; the dual rule's last flush folds the carried part whole
     limit : the largest stretch of steps until the next exchange
-    how : TRY leaves a segment that another worker has taken for the next exchange; WAIT waits for
-        the segment; ALL waits too, and leaves no part of a sum in the copy (a worker's last flush)
-    proposals_now : number of proposals from the same point, this one included
+    how : what to do if another worker has taken a segment. TRY: leave the segment for the next
+        exchange. WAIT: wait for the segment. ALL, for a worker's last flush: wait for the segment,
+        and leave no part of a sum in the copy.
+    proposals_now : number of proposals from the same point, including this push
     live : number of workers in the run
     """
     local = private.local
@@ -259,7 +268,8 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
         fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
     offset = (me * n_segments) // max(1, schedule.table.shape[0])
-    for s in range(n_segments):  # begin at an own segment: workers seldom meet at a word
+    # each worker begins at another segment, so workers seldom want the same word
+    for s in range(n_segments):
         segment = (offset + s) % n_segments
         first = segment * size
         last = min(n_features, first + size)
@@ -308,7 +318,7 @@ def fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, p
 
 @inlined
 def take_in(shared, private, base, first, last):
-    """Add the others' changes since the last exchange to the copy of ``first:last``."""
+    """Add the other workers' changes since the last exchange to the copy of ``first:last``."""
     for j in range(np.uint64(first), np.uint64(last)):
         now = shared[j]
         private[j] = now + (private[j] - base[j])  # exactly `now` where nothing was carried
@@ -317,11 +327,11 @@ def take_in(shared, private, base, first, last):
 
 @helper
 def pull(schedule, vector, memory, private, me):
-    """Fold the others' pushes since this worker's push into its copy, and push nothing.
+    """Add the other workers' pushes since this worker's last exchange to its copy; push nothing.
 
-    For a worker that has waited at a barrier: afterwards the awaited pushes are in the copy.
+    After a wait at a barrier this brings the awaited pushes into the copy.
     """
-    # before the segments: pushes that come while these are read are counted by the next pull
+    # before the segments: the next pull counts the pushes that come while segments are read
     version = load(schedule.control, layout.VERSION)
     brought = load(schedule.control, layout.BROUGHT)
     state = schedule.table[me]
@@ -351,14 +361,14 @@ def pull(schedule, vector, memory, private, me):
 
 @helper
 def exchange(schedule, vector, memory, private, me, decay, carry, limit, how):
-    """Do `fold_copy` with the present number of proposals and of live workers."""
+    """Call `fold_copy` with the present numbers of proposals and of live workers."""
     live, one_of = load(schedule.control, layout.LIVE), proposals(schedule, me)
     fold_copy(schedule, vector, memory, private, me, decay, carry, limit, how, one_of, live)
 
 
 @inlined
 def decay_of(rule):
-    """Return the strength of l2 with which it contracts a coordinate."""
+    """Return the strength of the l2 part of the penalty, which contracts a coordinate."""
     return (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
 
 
@@ -371,7 +381,11 @@ def push_private(rule, schedule, vector, memory, private, me, how):
 
 @helper
 def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
-    """Do one exchange of an ordered run, whose workers all start from about one point; count it."""
+    """Do one exchange of an ordered run, and count it.
+
+    All workers of an ordered run start from about the same point, so the number of proposals is
+    `n_workers`.
+    """
     of_rule = decay_of(rule), rule.carry, rule.stretch
     fold_copy(schedule, vector, memory, private, me, *of_rule, how, n_workers, n_workers)
     record_push(schedule, me)
@@ -379,7 +393,10 @@ def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
 
 @helper
 def record_push(schedule, me):
-    """Count one push, and record its staleness: the number of others' pushes since its pull."""
+    """Count one push, and record its staleness: the number of other workers' pushes since its pull.
+
+    It is written into the histogram and into the worker's row of the progress table.
+    """
     table = schedule.table
     version = fetch_add(schedule.control, layout.VERSION, 1)
     staleness = version - table[me, layout.T_VERSION]
@@ -391,7 +408,9 @@ def record_push(schedule, me):
 
 @helper
 def adopt_shared(schedule, vector, memory, private, me, live, limit):
-    """Copy the shared vector at a worker's first pull; segments may differ by a few pushes.
+    """Copy the shared vector into the worker's copy at its first pull.
+
+    Other workers may write meanwhile, so the segments of the copy may differ by a few pushes.
 
     live, limit : see `fold_copy`; they give the stretch of steps until the first exchange
     """

@@ -1,9 +1,10 @@
 """Copies of a master's model at sites outside its memory: listing and writing changed values.
 
-A site's vector is some version of the master's model. Its *news* are the coordinates that have
-another value in the master's model now. They are written as the master writes a version: under the
-seqlock that readers check (`master_updates.read_once`), with the counts of the messages in this
-version. So a worker reads a state that the master's model has been in.
+A site's vector is some version of the master's model. The *news* of a site are the coordinates
+whose values in the master's model have changed since then. The site's thread writes the news under
+the seqlock that readers check (`master_updates.read_once`), together with the counts of the
+messages in the new version; the master writes a version in the same way. So a worker reads a state
+that the master's model has been in.
 
 Writers: at the master's site, the master's thread writes `reported`. At another site, only the
 thread that exchanges messages with the master's site writes the vector, VERSION, WRITES, APPLIED
@@ -19,9 +20,10 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def list_news(vector, reported, places, values):
-    """List the places where the model differs from the last report to a site; return how many.
+    """List the places where the model differs from the last report to a site.
 
-    Places beyond the length of `places` are counted but not listed. `reported` is updated.
+    Return the number of these places. Places beyond the length of `places` are counted but not
+    listed. `reported`, `places` and `values` are written.
 
     reported : float64, the reported coefficients, then the intercepts
     """
@@ -42,7 +44,7 @@ def list_news(vector, reported, places, values):
 def take_news(schedule, vector, places, values, version, applied, of_workers, first):
     """Write the master's news into a site's vector.
 
-    places : int64, the places of `values`; empty: `values` are the whole vector
+    places : int64, the places of `values`; if empty, `values` are the whole vector
     version : version of the master's model after this change
     applied : APPLIED of the master's model after this change
     of_workers : int64, T_APPLIED of this site's workers, from worker `first` on
@@ -62,5 +64,6 @@ def take_news(schedule, vector, places, values, version, applied, of_workers, fi
         store(schedule.table[first + k], layout.T_APPLIED, of_workers[k])
     store(control, layout.APPLIED, applied)
     store(control, layout.VERSION, version)
-    # even again, after all else: a reader that saw none of this, or all, finds WRITES unmoved
+    # Even again, as the last store: a reader that saw none or all of these stores finds WRITES
+    # unchanged.
     store(control, layout.WRITES, load(control, layout.WRITES) + 1)

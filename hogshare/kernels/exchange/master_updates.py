@@ -1,52 +1,53 @@
-"""A master that owns the model: workers read snapshots, mail changes, and it applies their sums.
+"""A master that owns the model: workers read snapshots and mail changes; the master applies sums.
 
     snapshot -> rows, on the worker's copy -> weighted change -> slot -> journal -> model
 
 Source: Lian et al. 2015, AsySG-con, Algorithm 1. The master sums the first M gradients that arrive,
 from any worker, and updates the model in one step. A worker reads a state that the model has been
-in. Departures: (1) a message is a change (step size times gradient, penalties on the rows' support
-as in `hogwild_steps`) on the coordinates of a worker's rows; (2) a sum of fewer than M messages at
-the end of a run is applied; (3) by default a worker weighs its changes, and a message covers
-thousands of rows.
+in. Departures from the paper: (1) a message is a change (step size times gradient, penalties on the
+rows' support as in `hogwild_steps`) on the coordinates of a worker's rows; (2) a sum of fewer than
+M messages at the end of a run is applied; (3) by default a worker multiplies its changes by
+weights, and a message covers thousands of rows.
 
 Writers:
 
 - "The master" below is the owner of SERVING: the master itself, or a worker that has posted a
   message and finds SERVING free (`help_master`). SERVING is taken by a compare-exchange (acquiring)
-  and given back by a releasing store. So each owner sees all stores of the owner before it.
+  and given back by a releasing store. So each owner sees all stores of the previous owners.
 - The master alone writes the model (`w`, `intercept`), VERSION and the sum. WRITES is a seqlock:
   odd while the master writes. A worker reads the coordinates of its rows, or all coordinates, and
   reads again if WRITES has changed.
-- The mailbox, whose edge k leads from worker k to the master, is written as `edge_slots` says. The
-  master takes a message after adding it to the sum. If the message filled the sum, the master takes
-  it after the update, as part of it.
+- The mailbox is written as `edge_slots` says; its edge k leads from worker k to the master. The
+  master acknowledges a message after adding it to the sum. If the message filled the sum, the
+  acknowledgement is part of the update.
 - The master writes T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, and the histograms of staleness and
   age.
 
-Two counts say how old a message is when the master takes it. (1) Its *age* is the paper's tau: the
-number of updates of the model since its snapshot, from any worker's messages. Cutoff and damping
-use the age. (2) Its *staleness* is defined as on every plane: the number of pushes by other workers
-between its pull and its push. On this plane it counts the other workers' messages, without dropped
-ones, that the master has taken and that the snapshot does not contain. With M = 1 the two counts
-differ if a worker has read the model before its own last message was in it.
+When the master takes a message, two counts measure how old the message is. (1) The *age* is the
+paper's tau: the number of updates of the model since the message's snapshot, from any worker's
+messages. Cutoff and damping use the age. (2) The *staleness* is defined as on every plane: the
+number of pushes by other workers between the message's pull and its push. On this plane it counts
+the other workers' messages, without dropped messages, that the master has taken and that the
+snapshot does not contain. With M = 1 the two counts differ if a worker has read the model before
+the model contained the worker's own last message.
 
-The weight is the weight of an exchange, c(z, P) (`copy_exchange.exchange_weight`), where z = step x
-rows x (curvature + l2) of a coordinate, and P messages start from about the same point
-(`proposals`). The derivation is in `docs/exchange.md`. A worker multiplies its changes by the
-weights before it writes them into its slot, and the master only adds. So the model changes by the
-weight times the worker's change. If l1 has clipped coordinate j to zero, the message has place -1 -
-j for it, and minus its former value (`clipped`).
+The weight is the weight of an exchange, c(z, P) (`copy_exchange.exchange_weight`). For a
+coordinate, z = step size x rows x (curvature + l2). P is the number of messages that start from
+about the same point (`proposals`). The derivation is in `docs/exchange.md`. A worker multiplies its
+changes by the weights before it writes them into its slot, and the master only adds. So the model
+changes by the weight times the worker's change. If l1 has clipped coordinate j to zero, the message
+contains the place -1 - j and minus the coordinate's former value (`clipped`).
 
-A message either has a place for each value, or is whole (H_WHOLE): then it has a value of the
-model's dtype for each coordinate. A whole message is added by loops over vectors. If it is an
+A message either has a place for each value, or is whole (H_WHOLE). A whole message has a value of
+the model's dtype for each coordinate, and loops over vectors add it. If a whole message is an
 update by itself, it is added straight into the journal.
 
 If the master dies: before an update, the master writes the new values of all coordinates into the
-journal, and then writes JOURNAL. If the journal is open, its successor writes it into the model
-again; writing it twice has the same effect as writing it once. If the journal is closed, the
-successor discards the unfinished sum: up to M - 1 messages, and nothing else, are lost. A dead
-owner stays the owner of SERVING until this has been done (`take_over`). A worker that dies without
-SERVING leaves nothing half done.
+journal, and then writes JOURNAL. If the journal is open, the dead master's successor writes the
+journal into the model again, which has the same effect as writing it once. If the journal is
+closed, the successor discards the unfinished sum: up to M - 1 messages, and nothing else, are lost.
+A dead owner stays the owner of SERVING until this has been done (`take_over`). A worker that dies
+without SERVING leaves nothing half done.
 """
 
 import numpy as np
@@ -63,8 +64,8 @@ from hogshare.kernels.rules.sgd_steps import fold_scale
 from hogshare.kernels.schedule.epoch_schedule import MEAN, SUM, WEIGHTED, note_event, workers_left
 
 ATTEMPTS = 64  # reads before the worker asks the master to wait
-MOST_ATTEMPTS = 4096  # reads before the worker lets others run: the master may have died
-COURTESY = 20_000  # polls of READERS before the master writes all the same
+MOST_ATTEMPTS = 4096  # reads before the worker gives up its core: the master may have died
+COURTESY = 20_000  # polls of READERS before the master writes in spite of waiting readers
 OVER = -1  # answer of `serve`
 
 
@@ -88,7 +89,10 @@ def copy_all(vector, private):
 
 @helper
 def copy_support(rows, order, first, last, vector, private):
-    """Copy the rows' coordinates of the model, or all if they are many; return their number."""
+    """Copy the rows' coordinates of the model into the worker's copy; return their number.
+
+    If the rows are dense or many, copy all coordinates.
+    """
     n_columns = private.local.shape[1]
     if rows.width > 0 or (last - first) * 8 > private.w.shape[0]:
         copy_all(vector, private)
@@ -106,7 +110,10 @@ def copy_support(rows, order, first, last, vector, private):
 
 @helper
 def read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
-    """Try to copy a state that the model has been in; False if the master wrote meanwhile."""
+    """Try to copy a state that the model has been in; return False if the master wrote meanwhile.
+
+    The state is copied into the worker's private arrays.
+    """
     control = schedule.control
     state = schedule.table[me]
     before = load(control, layout.WRITES)  # acquiring: all copies below come after it
@@ -142,8 +149,8 @@ def read_once(rows, order, first, last, plan, schedule, vector, mail, private, m
 def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, private, me):
     """Copy a state that the model has been in; return False if no attempt succeeds.
 
-    A master that writes without a pause might starve readers, so after some attempts the worker
-    asks it to wait (READERS).
+    A master that writes without a pause might starve readers. So after ATTEMPTS attempts the worker
+    asks the master to wait (READERS).
     """
     for _ in range(ATTEMPTS):
         if read_once(rows, order, first, last, plan, schedule, vector, mail, private, me):
@@ -160,7 +167,10 @@ def read_snapshot(rows, order, first, last, plan, schedule, vector, mail, privat
 
 @helper
 def taken_since(schedule, worker, pulled):
-    """Count the others' messages that the master has taken beyond the snapshot's `pulled` ones."""
+    """Count the other workers' messages that the master has taken since a snapshot.
+
+    pulled : number of other workers' messages in the snapshot
+    """
     control = schedule.control
     taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
     # the maximum: after a master's death the counts may be one off
@@ -172,12 +182,12 @@ def proposals(plan, schedule, mail, me):
     """Count the messages that start from about the same point as the worker's next message.
 
     These messages will be in the model and are not in the snapshot: (1) messages of other workers
-    that the master has taken meanwhile or has yet to take, (2) the worker's own messages that were
-    under way at the read, and (3) its next message. The count is at least the number of workers,
-    because each computes a message, and at least the number of messages that an update sums. If no
-    other worker has sent a message since this worker's last message either, the others stand still,
-    and the worker counts as alone. In rounds the count is at any moment the number of workers that
-    have not died.
+    that the master has taken since the snapshot or has yet to take, (2) the worker's own messages
+    that were under way when it read the snapshot, and (3) its next message. The count is at least
+    the number of workers, because each computes a message, and at least the number of messages that
+    an update sums. If (1) is empty and was empty for the worker's last message, the other workers
+    do not run, and the number of workers counts as 1. In rounds the count is the number of workers
+    that have not died, or the number of messages that an update sums if that is larger.
     """
     state = schedule.table[me]
     if state[layout.T_PROPOSALS] > 0:
@@ -205,11 +215,12 @@ def proposals(plan, schedule, mail, me):
 def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mail, private, me):
     """Write the copy's changes since the snapshot into the worker's next slot.
 
-    A coordinate is written once: after that the copy equals its base. A NaN equals nothing and is
-    written again for every row that has the coordinate, but a slot has space for every coordinate
-    of the block only once. Changes beyond that space are lost; a run with a NaN is lost anyway.
+    A coordinate is written once: after that the copy equals its base. A NaN equals nothing, so it
+    is written again for every row that has the coordinate, but a slot has space for every
+    coordinate of the block only once. Changes beyond that space are lost; a run with a NaN is lost
+    anyway. The message is not posted. The function sets `base` of `private` to the copy.
 
-    t : time of the row after the block
+    t : number of rows visited before the row after the block
     """
     box = mail.box
     slot = next_slot(box, me)
@@ -250,7 +261,8 @@ def write_message(rows, rule, order, first, last, t, plan, schedule, vector, mai
                             whole = change
                             change *= even + uneven / (1.0 + z)
                             if averaging:
-                                # the block's iterates are the copy's, later ones the model's
+                                # the block's iterates come from the copy, later iterates from the
+                                # model
                                 private.lag[j] += iterates * (whole - change)
                     changes[count] = change
                     base[j] = w[j]
@@ -280,13 +292,16 @@ def write_intercepts(plan, vector, mail, private, me, slot, at, one_of, n_rows):
 
 @inlined
 def whole_size(vector):
-    """Return how many of the mailbox's float64 values a whole message occupies."""
+    """Return the number of the mailbox's float64 values that a whole message occupies."""
     return (vector.w.shape[0] * vector.w.itemsize + 7) // 8
 
 
 @helper
 def write_copy(rule, n_rows, plan, schedule, vector, mail, private, me):
-    """Do `write_message` for a scaled copy: write all coordinates, or with l1 the changed ones.
+    """Write the changes of a scaled copy since the snapshot into the worker's next slot.
+
+    The message is whole, or, if the mailbox has places, it contains the changed coordinates. It is
+    not posted.
 
     n_rows : number of rows of the block
     """
@@ -364,7 +379,10 @@ def address(schedule, mail, me, ticket):
 
 @helper
 def count_age(schedule, mail, worker, head):
-    """Count a message in the histograms of staleness and age as it is taken; return its age."""
+    """Count a message that is being taken in the histograms of staleness and age.
+
+    Return the message's age.
+    """
     state = schedule.table[worker]
     age = load(schedule.control, layout.VERSION) - head[layout.H_VERSION]
     mail.ages[worker, min(age, layout.HISTOGRAM - 1)] += 1
@@ -376,13 +394,16 @@ def count_age(schedule, mail, worker, head):
 
 @inlined
 def is_dropped(plan, age):
-    """Whether a message of this age (in versions) is left out of the sum."""
+    """Return whether a message of this age (in versions) is left out of the sum."""
     return 0 <= plan.cutoff < age
 
 
 @helper
 def share_of(plan, schedule, mail, worker, slot):
-    """Count a message as it is taken; return its factor in the sum, negative if it is dropped."""
+    """Count a message that is being taken.
+
+    Return the message's factor in the sum, or -1 if the message is dropped.
+    """
     state = schedule.table[worker]
     age = count_age(schedule, mail, worker, mail.box.heads[worker, slot])
     if is_dropped(plan, age):
@@ -394,9 +415,10 @@ def share_of(plan, schedule, mail, worker, slot):
 
 @inlined
 def clipped(before, change, share, one_of):
-    """Return the model's change of a coordinate that a worker clipped to zero from minus `change`.
+    """Return the model's change of a coordinate that a worker clipped to zero.
 
-    The zeros of l1 stay exact: the penalty that clipped the worker's base clips any smaller value.
+    The coordinate's value at the worker was minus `change`. The zeros of l1 stay exact: the penalty
+    that clipped the worker's value clips any smaller value.
     """
     return -before if abs(before) <= abs(change) else share * change / one_of
 
@@ -410,7 +432,10 @@ def intercepts_at(mail, vector):
 
 @helper
 def gather(vector, schedule, mail, worker, slot, share):
-    """Add a message to the sum; entries are valid where marked, or everywhere with ALL_PLACES."""
+    """Add a message to the sum.
+
+    Entries of the sum are valid where they are marked, or everywhere if PLACES is ALL_PLACES.
+    """
     control = schedule.control
     head = mail.box.heads[worker, slot]
     total = mail.gathered
@@ -475,7 +500,10 @@ def write_journal(schedule, vector, mail, worker, number):
 
 @helper
 def write_journal_of_one(schedule, vector, mail, worker, number, slot, share):
-    """Do `gather` and `write_journal` in one pass for a whole message that is a sum by itself."""
+    """Write the values of the next version into the journal, then open it, for one whole message.
+
+    This does the work of `gather` and `write_journal` in one pass; the message is a sum by itself.
+    """
     control = schedule.control
     kind = vector.w.dtype.type
     changes = mail.box.values[worker, slot]
@@ -503,7 +531,9 @@ def open_journal(control, worker, number):
 
 @helper
 def count_applied(schedule, worker):
-    """Record whose messages are in the model that is being written, under the same seqlock.
+    """Record how many messages of each worker are in the version that is being written.
+
+    The counts are stored while WRITES is odd, like the version itself.
 
     worker : sender of the message that filled the sum; -1 if none did
     """
@@ -522,7 +552,7 @@ def write_model(schedule, vector, mail):
     control = schedule.control
     kind = vector.w.dtype.type
     writes = load(control, layout.WRITES)
-    if writes % 2 == 0:  # odd already if a dead master had begun
+    if writes % 2 == 0:  # it is odd already if a dead master had begun to write
         writes += 1
         store(control, layout.WRITES, writes)
     fence()  # WRITES is odd before anything changes
@@ -547,7 +577,7 @@ def write_model(schedule, vector, mail):
 
 @helper
 def forget_sum(schedule, mail):
-    """Begin a new sum."""
+    """Begin a new, empty sum."""
     control = schedule.control
     store(control, layout.GATHERED, 0)
     store(control, layout.PLACES, 0)
@@ -565,7 +595,11 @@ def let_readers_go(control):
 
 @helper
 def take_message(plan, schedule, vector, mail, worker):
-    """Take a worker's oldest message, if there is one."""
+    """Take a worker's oldest message; return False if there is none.
+
+    The message is added to the sum, and a full sum is written into the model. A message that is too
+    old is dropped.
+    """
     box = mail.box
     if not has_mail(box, worker):
         return False
@@ -605,10 +639,10 @@ def take_round(plan, schedule, vector, mail):
 
 @helper
 def help_master(plan, schedule, vector, mail, me):
-    """Take a message of each worker if SERVING is free; add up messages taken and time.
+    """Take a message of each worker if SERVING is free; count the messages and the nanoseconds.
 
-    The message that a worker has just posted is in the worker's cache, and the worker need not wait
-    until a master gets a core.
+    The message that a worker has just posted is in the worker's cache. If the worker helps, it need
+    not wait until a master gets a core.
     """
     control = schedule.control
     if schedule.table[me, layout.T_HELPS] == 0:
@@ -623,7 +657,7 @@ def help_master(plan, schedule, vector, mail, me):
 
 @helper
 def somebody_may_write(schedule):
-    """Whether a worker is in the run, or about to join it."""
+    """Return whether any worker is in the run, or about to join it."""
     for k in range(schedule.table.shape[0]):
         state = load(schedule.table[k], layout.T_STATE)
         if state == layout.STARTING or state == layout.ACTIVE or state == layout.WAITING:
@@ -633,7 +667,7 @@ def somebody_may_write(schedule):
 
 @helper
 def apply_partial_sum(schedule, vector, mail):
-    """Apply a sum of fewer messages than an update asks for."""
+    """Apply an unfinished sum to the model, although it has fewer messages than an update."""
     if load(schedule.control, layout.GATHERED) > 0:
         note_event(schedule, layout.NO_WORKER, 0, 0, 0)
         let_readers_go(schedule.control)
@@ -645,9 +679,9 @@ def apply_partial_sum(schedule, vector, mail):
 def wait_for_mail(schedule, mail, polls):
     """Poll until there is mail, no worker can write mail any more, or the polls are used up.
 
-    polls : number of polls; negative if workers occupy all cores. A master that only yields its
-        core would get it back after milliseconds, for the remainder of a time slice. After a sleep
-        it gets a core at once.
+    polls : number of polls; if negative, workers occupy all cores, and the master sleeps between
+        two polls. A master that only yields its core would get the core back after milliseconds,
+        for the remainder of a time slice. After a sleep it gets a core at once.
     """
     for _ in range(abs(polls)):
         for worker in range(schedule.table.shape[0]):
@@ -677,7 +711,7 @@ def serve(plan, schedule, vector, mail, n_rounds, polls):
         return 0
     taken = 0
     for _ in range(n_rounds):
-        expected = somebody_may_write(schedule)  # before the round: it then takes their last mail
+        expected = somebody_may_write(schedule)  # before the round, which takes the last messages
         in_round = take_round(plan, schedule, vector, mail)
         taken += in_round
         if in_round == 0:
@@ -693,7 +727,7 @@ def serve(plan, schedule, vector, mail, n_rounds, polls):
 
 @kernel
 def take_over(schedule, vector, mail, dead):
-    """Finish the master's work of a dead worker, if that was the owner of SERVING.
+    """Finish the master's work of a dead worker, if the dead worker was the owner of SERVING.
 
     dead : number of the dead worker; the master's number comes after the last worker's
     """
@@ -703,12 +737,12 @@ def take_over(schedule, vector, mail, dead):
     if load(control, layout.JOURNAL) != 0:
         write_model(schedule, vector, mail)
     else:
-        # though lost, the sum's messages count as applied from now on: no later count misses them
+        # the sum's messages are lost but count as applied, so no later count waits for them
         messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
         store(control, layout.JOURNAL_APPLIED, messages)
         count_applied(schedule, -1)
         forget_sum(schedule, mail)
-        # marks of the discarded sum must not count for the next, which has the same version
+        # marks of the discarded sum must not count for the next sum, which has the same version
         for j in range(mail.gathered_marks.shape[0]):
             mail.gathered_marks[j] = 0
     store(control, layout.SERVING, 0)

@@ -1,9 +1,9 @@
 """One reduce of a worker with a model of its own, in one call: post, wait briefly, average.
 
-The call handles the usual case of `hogshare.planes.replicas.reducer`: models are sent, acknowledged
-and averaged, no worker has died or been left out, and there is only one graph. In every other case,
-and if it would have to wait for long, the call returns the part that it has done, and the reducer
-does the remainder.
+The call (`reduce`) handles the usual case of `hogshare.planes.replicas.reducer`: models are sent,
+acknowledged and averaged, no worker has died or been left out, and there is only one graph. In
+every other case, and if the wait would be long, the call returns a code for the part that it has
+done, and the reducer does the remainder.
 
 Writers: a worker writes its own slots, its vector, and TAKEN of the edges that it reads. Readers:
 the two workers at an edge's ends. The order of accesses is as in
@@ -49,12 +49,12 @@ class Round(NamedTuple):
 
 @exact_helper
 def wait_for(box, edges, is_slot, round_, until):
-    """Wait until all edges have space, or all have this round's message.
+    """Wait until all edges have space, or until all edges have this round's message.
 
-    Returns False if the time is over, or a message is of another round.
+    Return False if the wait reaches its limit, or if a message is of another round.
 
     is_slot : whether to wait for space; if not, the call waits for messages
-    until : the `nanoseconds` at which the wait ends
+    until : limit of the wait, in the time of `nanoseconds`
     """
     for k in range(edges.shape[0]):
         edge = edges[k]
@@ -71,7 +71,10 @@ def wait_for(box, edges, is_slot, round_, until):
 
 @exact_helper
 def send_model(box, edge, vector, placed, round_):
-    """Post a model along an edge: whole, or only its nonzero numbers with their places."""
+    """Post a model along an edge: the whole vector, or if `placed` its nonzero values with places.
+
+    placed : whether only nonzero values are sent
+    """
     slot = next_slot(box, edge)
     head, places, values = box.heads[edge, slot], box.places[edge, slot], box.values[edge, slot]
     n = vector.shape[0]
@@ -93,14 +96,16 @@ def send_model(box, edge, vector, placed, round_):
 
 @exact_kernel
 def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_ns):
-    """Reduce in a round, as far as possible without a long wait.
+    """Do one round of the reduce, as far as possible without a long wait.
+
+    Return DONE, POSTED (only the sends are done) or NOTHING. With DONE the average is in `live`.
 
     suspects : int64 [n_workers], nonzero for workers that this worker does not wait for
     vector : float64 [n], scratch
-    sent : int64 [n_edges, 2, 2], number of messages and bytes sent, added to
-    waited : float64 [at least 2], seconds waited, added to
-
-    Returns DONE, POSTED or NOTHING.
+    sent : int64 [n_edges, 2, 2], numbers of messages and bytes sent; the call adds to them
+    waited : float64 [at least 2], seconds waited for messages and for acknowledgements; the call
+        adds to them
+    spin_ns : nanoseconds that each of the two waits may take
     """
     for k in range(table.shape[0]):
         if suspects[k] != 0 or load(table[k], layout.T_STATE) == layout.DEAD:
@@ -128,7 +133,7 @@ def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_
     waited[MESSAGE] += 1e-9 * (nanoseconds() - began)
     if not in_time:
         return POSTED
-    average(box, what, vector)  # reads the slots, so they are acknowledged only at the end
+    average(box, what, vector)  # it reads the slots, so messages are acknowledged only at the end
     kind = live.w.dtype.type
     w, tail = live.w[:m], live.tail
     for j in range(m):
@@ -145,7 +150,7 @@ def reduce(box, what, live, table, suspects, round_, vector, sent, waited, spin_
 
 @exact_helper
 def average(box, what, total):
-    """Average `total` with the messages that have come, in the order of `into`."""
+    """Average `total`, in place, with the messages that have come, in the order of `into`."""
     n = total.shape[0]
     for j in range(n):
         total[j] *= what.shares[0]

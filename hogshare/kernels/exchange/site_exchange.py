@@ -2,15 +2,16 @@
 
 A site's workers share one vector, as `copy_exchange` says. Sites exchange with each other as
 workers do, but by messages in place of locks. A site *offers* the change of its vector, each
-coordinate times a weight, to all other sites. They add it to their own workers' changes.
+coordinate times a weight, to all other sites. The other sites add the offer to their own workers'
+changes.
 
 The weight is the weight of `copy_exchange`, by the same derivation. Between two offers the workers
 of a site together contract a coordinate of curvature h by about rho = 1 / (1 + z), z = eta h R,
-where eta is the step size and R the number of rows that all of them have done: because they
-exchange, R rows have the same effect as R rows of one worker. M sites that start from the same
-distance e each offer -(1 - rho) e. So the weight is c(z) = 1/M + (1 - 1/M) / (1 + M z / 2), with M
-sites in place of P workers and the site's rows in place of a worker's rows. The longer the time
-between two offers, the more coordinates are averaged.
+where eta is the step size and R the number of rows that all workers of the site have done. Because
+the workers exchange, R rows have the same effect as R rows of one worker. M sites that start from
+the same distance e each offer -(1 - rho) e. So the weight is c(z) = 1/M + (1 - 1/M) / (1 + M z /
+2), with M sites in place of P workers and the site's rows in place of a worker's rows. The longer
+the time between two offers, the more coordinates are averaged.
 
 A site's account, coordinate by coordinate of the *flat* vector (coefficients, intercepts, means of
 the duals, SAGA's average):
@@ -18,23 +19,24 @@ the duals, SAGA's average):
 - `base`: the point from which the site's change is counted. It is the sum of all offers that have
   come, plus the remaining part of the ghost.
 - `ghost`: the presumed change by the other sites while this site made its last offer. If the weight
-  withholds a part of a change and the rule does not carry it, this part stays in the value until
-  offers replace it: one (M-1)-th of it is removed when another site's next offer comes, all of it
-  when the sites synchronise.
+  withholds a part of a change and the rule does not carry this part, the part stays in the value as
+  the ghost until offers replace it. When another site's next offer comes, 1 / (M - 1) of the ghost
+  is removed; when the sites synchronise, the whole ghost is removed.
 
-The dual rule's coefficients are a sum, so no part of it may be lost, and late changes of hot
-coordinates overshoot. With this rule a site steps as if all M sites did the same (`dual_ascent`).
-Its vector moves by M times its rows' steps, and it offers one M-th of the change: every step is
-added whole, and the ghost is the remaining part.
+The dual rule's coefficients are a sum, so no part of the sum may be lost, and late changes of hot
+coordinates overshoot. With this rule a site steps as if all M sites took the same steps
+(`dual_ascent`). The site's vector moves by M times its rows' steps, and the site offers 1 / M of
+the change. So every step is added whole, and the ghost is the remaining part.
 
-So value - base is the change to be offered at any time, and an incoming offer changes both by the
-same amount. If the workers have done nothing meanwhile, the value equals `base` exactly. Sums (the
-means of the duals, SAGA's average, and the coefficients of the dual rule) lose nothing: the
+At any time, the change to be offered is value - base. An incoming offer changes value and base by
+the same amount. If the workers have done nothing meanwhile, the value equals `base` exactly. Sums
+(the means of the duals, SAGA's average, and the coefficients of the dual rule) lose nothing: the
 rounding error of an offer stays in value - base.
 
-Writers: the thread of a site that exchanges messages writes the site's vector like one more worker,
-and takes each segment's word before. On the one vector without locks (`hogwild_steps`) it adds, as
-the workers do. It alone writes the account. Nothing is freed in a kernel.
+Writers: a site has one thread that exchanges messages. It writes the site's vector like one more
+worker: it takes each segment's word before it writes the segment. On the one vector without locks
+(`hogwild_steps`) it adds, as the workers do. Only this thread writes the account. Nothing is freed
+in a kernel.
 """
 
 from typing import NamedTuple
@@ -49,11 +51,12 @@ from hogshare.kernels.schedule.epoch_criteria import find_criteria, settle_colum
 
 
 class Account(NamedTuple):
-    """A site's account with the others: arrays of the flat vector's length and the same dtype.
+    """A site's account with the other sites: arrays of the flat vector's length and the same dtype.
 
     base, ghost : see the file's head
     offered : the last offer, as it is sent
-    claims : int64, the coordinates that the site claims to be zero; empty if the rule clips none
+    claims : int64, the coordinates that the site claims to be zero; empty if the rule clips no
+        coordinates to zero
     """
 
     base: np.ndarray
@@ -63,22 +66,22 @@ class Account(NamedTuple):
 
 
 class OfferTerms(NamedTuple):
-    """The numbers that an offer depends on.
+    """The terms that an offer depends on.
 
     share : this site's share of all rows
-    rows : number of rows of this site's workers since the last offer
-    decay : strength of l2 with which it contracts a coordinate
-    carry : 1.0 leaves the withheld part of a change to be offered later; 0.0 drops it
-    whole : 1 offers the whole change, whatever the weights: for coefficients that are a sum
+    rows : number of rows that this site's workers have done since the last offer
+    decay : strength of the l2 part of the penalty, which contracts a coordinate
+    carry : if 1.0, the withheld part of a change is offered later; if 0.0, it is dropped
+    whole : if 1, the whole change is offered without a weight, because the coefficients are a sum
     stretch : divisor of a change of the site's coefficients in its offer
     stretch_of_means : divisor of a change of SAGA's average in its offer
     zeros : 1 if exact zeros are claimed
-    left : the remaining part of the ghost
-    haunts : 1 leaves a new ghost; 0 leaves none, because the others' offers come before any worker
-        goes on
+    left : the fraction of the ghost that remains
+    haunts : if 1, an offer leaves a new ghost; if 0, it leaves none, because the other sites'
+        offers come before any worker goes on
     locks : 1 if segments have words; 0 on the one vector
     atomic : 1 if adds to the one vector are atomic
-    me : the number under which the words are taken
+    me : the value that marks a segment's word as taken by this thread
     """
 
     share: float
@@ -116,10 +119,10 @@ def offer_place(account, terms, at, value, weight, carry, stretch):
 
 @inlined
 def offer_part(w, curvature, account, terms, eta, first, last):
-    """Do `offer_place` for a part of one column in which no value changes and no zero is claimed.
+    """Write the offer of a part of one column in which no value changes and no zero is claimed.
 
-    Nearly every offer is made by this function, in the vector's own dtype, so it costs no more
-    than its reads and writes.
+    It computes the same as `offer_place`. Nearly every offer is made by this function. It computes
+    in the vector's own dtype, so it costs no more than its reads and writes.
     """
     kind = account.base.dtype.type
     base, ghost, offered = account.base, account.ghost, account.offered
@@ -149,7 +152,11 @@ def offer_part(w, curvature, account, terms, eta, first, last):
 
 @inlined
 def take_place_in(account, coming, at, value, left):
-    """Add the offers that have come to a coordinate's base; return the coordinate's new value."""
+    """Add the offers that have come to a coordinate's base; return the coordinate's new value.
+
+    coming : the sum of the offers that have come, coordinate by coordinate
+    left : the fraction of the ghost that the offers replace
+    """
     change = np.float64(coming[at]) - left * account.ghost[at]
     own = value - account.base[at]
     account.base[at] += change
@@ -158,21 +165,23 @@ def take_place_in(account, coming, at, value, left):
 
 @helper
 def take_segment(segments, word, terms):
-    """Take a segment's word (acquiring), where segments have words."""
+    """Wait for a segment's word and take it (acquiring), if segments have words."""
     while terms.locks != 0 and compare_exchange(segments, word, 0, terms.me) != 0:
         pass
 
 
 @helper
 def release_segment(segments, word, terms):
-    """Give a segment's word back (releasing)."""
+    """Give a segment's word back (releasing), if segments have words."""
     if terms.locks != 0:
         store(segments, word, 0)
 
 
 @helper
 def put(array, j, value, now, terms, is_sum):
-    """Set a coordinate from `value` to `now`; on the one vector add the change, as others write.
+    """Change a coordinate from `value` to `now`.
+
+    On the one vector the change is added, because other workers write the coordinate meanwhile.
 
     is_sum : whether no part may be lost, even if workers add to the vector without atomics
     """
@@ -209,7 +218,10 @@ def offer_intercepts(vector, memory, account, terms, etas):
 
 @kernel
 def offer(vector, memory, account, terms, etas):
-    """Write this site's offer into ``account.offered``; count its nonzero values and its claims.
+    """Write this site's offer into ``account.offered``, and its claims into ``account.claims``.
+
+    Return the number of the offer's nonzero values and the number of its claims. The base and the
+    ghost are updated, and values of the vector may change.
 
     etas : float64[n_columns], last step sizes
     """
@@ -265,7 +277,7 @@ def offer(vector, memory, account, terms, etas):
 
 @kernel
 def claimed(account, claims, values):
-    """Write the claimed coordinates' bases of the last offer into `values`, and set them to 0."""
+    """Write the bases of the coordinates in `claims` into `values`, and set these bases to 0."""
     for k in range(claims.shape[0]):
         j = claims[k]
         values[k] = account.base[j]
@@ -274,7 +286,7 @@ def claimed(account, claims, values):
 
 @kernel
 def places_of(offered, places, values):
-    """Write the places and the values of an offer's nonzero coordinates."""
+    """Write the places and the values of an offer's nonzero coordinates into the two arrays."""
     k = 0
     for at in range(offered.shape[0]):
         if offered[at] != 0.0:
@@ -294,12 +306,14 @@ def add_places(coming, places, values):
 def add_claims(account, coming, claims, values, share, left):
     """Add another site's claims to the sum of the offers that have come.
 
-    If l1 has clipped a coordinate to exactly zero at the other site, it becomes zero at this site
-    too, provided that it is not larger in size: the penalty clips anything smaller. A larger
-    coordinate changes by the claim times the other site's share.
+    A claim says that l1 has clipped a coordinate to exactly zero at the other site. If the
+    coordinate at this site is at most as large in absolute value as it was at the other site, it
+    becomes zero at this site: the penalty clips any smaller value. A larger coordinate changes by
+    the claim times the other site's share.
 
     values : float64, the claimed coordinates' former values at the other site
-    left : the remaining part of the ghost, which is not an offer of any site
+    share : the other site's share of all rows
+    left : the remaining fraction of the ghost; the ghost is not an offer of any site
     """
     for k in range(claims.shape[0]):
         j = claims[k]
@@ -313,7 +327,10 @@ def add_claims(account, coming, claims, values, share, left):
 
 @inlined
 def take_part_in(w, account, coming, left, first, last):
-    """Do `take_place_in` for a range of coordinates, under their segment's word."""
+    """Call `take_place_in` for a range of coordinates, and write them, under their segment's word.
+
+    This loop inlines the call in the vector's own dtype.
+    """
     kind = account.base.dtype.type
     base, ghost, part = account.base, account.ghost, kind(left)
     for j in range(first, last):
@@ -325,7 +342,7 @@ def take_part_in(w, account, coming, left, first, last):
 
 @kernel
 def take_in(vector, memory, account, coming, terms):
-    """Add the offers that have come to the vector, replacing ``terms.left`` of the ghost."""
+    """Add the offers that have come to the vector; remove ``terms.left`` of the ghost."""
     w = vector.w
     n_columns = vector.intercept.shape[0]
     m, n_features = w.shape[0], vector.curvature.shape[0]
@@ -366,7 +383,8 @@ def decide(rule, plan, columns, sums, w, divisors, scratch, n_rows, epoch):
     """Set the step sizes after an epoch of all machines; return True if no column learns any more.
 
     sums : float64[3 * n_columns], sums of all machines
-    scratch : float64[2, n_columns], the second row with the scores on held-out rows, if any
+    scratch : float64[2, n_columns]; the first row is overwritten with the criterion, the second row
+        contains the scores on held-out rows, if any
     """
     criterion, score = scratch[0], scratch[1]
     find_criteria(rule, sums, w, divisors, n_rows, criterion)

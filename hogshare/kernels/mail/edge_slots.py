@@ -3,22 +3,22 @@
 An *edge* has one writer, one reader and a queue of slots. Messages are numbered from 1, and message
 n is in the slot ``(n - 1) % queue``. Three counters give the state of an edge; they never decrease:
 
-- POSTED, written by the writer: number of messages that it has written;
-- ARRIVED, written by the transport: number of messages that are where the reader reads;
-- TAKEN, written by the reader: number of messages that it has acknowledged.
+- POSTED, written by the writer: number of messages that the writer has written;
+- ARRIVED, written by the transport: number of messages that have arrived in the reader's memory;
+- TAKEN, written by the reader: number of messages that the reader has acknowledged.
 
 Always TAKEN <= ARRIVED <= POSTED <= TAKEN + queue. The order of accesses:
 
-1. The writer checks for space (`has_capacity`: POSTED - TAKEN < queue, TAKEN by an acquiring load),
-   writes values, places and head of the next slot by plain stores, and stores POSTED, releasing
-   (`send`).
-2. The transport copies the slot to the reader, with the number in the head last, releasing, and
-   stores ARRIVED, releasing (`deliver`). In one memory there is nothing to copy: `post` sends and
-   delivers. Across memories a service, or a simulation's clock, delivers later, in the order of the
-   numbers.
-3. The reader checks for mail (`has_mail`: ARRIVED is beyond TAKEN, by an acquiring load, and the
-   head has the next number), reads the slot as long as it likes, and acknowledges it: it stores
-   TAKEN, releasing (`take`). Only then may the slot be written again.
+1. The writer checks for space (`has_capacity`: POSTED - TAKEN < queue, TAKEN by an acquiring load).
+   It writes values, places and head of the next slot by plain stores. Then it stores POSTED,
+   releasing (`send`).
+2. The transport copies the slot to the reader; the last word it writes there is the number in the
+   head, releasing. Then it stores ARRIVED, releasing (`deliver`). In one memory there is nothing to
+   copy: `post` sends and delivers. Across memories a service, or a simulation's clock, delivers
+   later, in the order of the numbers.
+3. The reader checks for mail (`has_mail`: ARRIVED > TAKEN, ARRIVED by an acquiring load, and the
+   head has the next number). It reads the slot for as long as it needs. Then it acknowledges the
+   message: it stores TAKEN, releasing (`take`). The slot may be written again only after that.
 
 So no message is torn, mixed or overwritten. If a transport lets ARRIVED overtake the message, the
 number in the head is wrong, and the reader waits for the message. The condition that all messages
@@ -27,8 +27,8 @@ have been taken (`all_taken`, POSTED == TAKEN) is ASAP's NOTIFY-ACK (Kadav and K
 
 After a death: `deliver` and `take` name a number and may be repeated. If a dead writer had sent a
 message that was not delivered, the message is whole, and the writer's successor delivers it first.
-A message that it had not sent never existed. A dead reader's successor finds the message that the
-reader was reading again.
+A message that the dead writer had not sent does not exist. A dead reader's successor finds the
+message that the dead reader was reading, and reads it again.
 
 Freeing: no kernel frees memory; the memory's owner does.
 
@@ -52,8 +52,8 @@ class Mailbox(NamedTuple):
 
     A message has H_COUNT values with a place each and, from index `capacity` on, H_DENSE values
     without a place, of a vector that writer and reader both know. Either count may be 0. (If the
-    values without a place directly followed the others, their begin would be known late: a master's
-    messages of 100 values took twice as long.)
+    values without a place directly followed the values with a place, their start would be known
+    late: a master's messages of 100 values took twice as long.)
 
     counters : int64 [n_edges, N_COUNTERS], see `layout`
     heads : int64 [n_edges, queue, WORD], see `layout`
@@ -75,23 +75,23 @@ def slot_of(box, number):
 
 @helper
 def has_capacity(box, edge):
-    """Whether a slot is free for the writer's next message."""
+    """Return whether a slot is free for the writer's next message; only the writer may call it."""
     counters = box.counters[edge]
-    # POSTED is the caller's own: a plain load. TAKEN acquires: the reader has finished with the
-    # slot.
+    # The caller alone writes POSTED, so a plain load is enough. TAKEN is loaded acquiring: the
+    # reader has finished with the slot.
     return counters[layout.M_POSTED] - load(counters, layout.M_TAKEN) < box.heads.shape[1]
 
 
 @helper
 def all_taken(box, edge):
-    """Whether the reader has taken all that the writer has sent."""
+    """Return whether the reader has taken every message that the writer has sent."""
     counters = box.counters[edge]
     return load(counters, layout.M_POSTED) == load(counters, layout.M_TAKEN)
 
 
 @inlined
 def next_slot(box, edge):
-    """Return the slot of the writer's next message; it may be written only if there is space."""
+    """Return the slot of the writer's next message; write it only if `has_capacity` is true."""
     return slot_of(box, box.counters[edge, layout.M_POSTED] + 1)
 
 
@@ -113,7 +113,7 @@ def send(box, edge):
 
 @helper
 def deliver(box, edge, number):
-    """Make message `number` visible to the reader; its other words have all been written."""
+    """Make message `number` visible to the reader; all its other words must have been written."""
     # the head's number before ARRIVED: `has_mail` checks both
     store(box.heads[edge, slot_of(box, number)], layout.H_NUMBER, number)
     store(box.counters[edge], layout.M_ARRIVED, number)
@@ -128,7 +128,7 @@ def post(box, edge):
 
 @helper
 def has_mail(box, edge):
-    """Whether there is a message that has not been taken."""
+    """Return whether a message has arrived that the reader, the caller, has not taken."""
     counters = box.counters[edge]
     number = counters[layout.M_TAKEN] + 1
     if load(counters, layout.M_ARRIVED) < number:
@@ -138,7 +138,7 @@ def has_mail(box, edge):
 
 @helper
 def take(box, edge, number):
-    """Acknowledge messages up to `number` (releasing): the writer may reuse their slots."""
+    """Acknowledge messages up to `number` (releasing), so the writer may reuse their slots."""
     store(box.counters[edge], layout.M_TAKEN, number)
 
 
@@ -147,13 +147,13 @@ def take(box, edge, number):
 
 @kernel
 def find_slot(box, edge):
-    """Find the slot for the writer's next message; NO_SLOT while there is no space."""
+    """Return the slot for the writer's next message, or NO_SLOT if there is no space."""
     return next_slot(box, edge) if has_capacity(box, edge) else NO_SLOT
 
 
 @kernel
 def is_quiet(box, edge):
-    """Whether the reader has taken all that the writer has sent."""
+    """Return whether the reader has taken every message that the writer has sent."""
     return all_taken(box, edge)
 
 
@@ -171,7 +171,7 @@ def deliver_next(box, edge):
 
 @kernel
 def find_mail(box, edge):
-    """Find the slot of the oldest message that has not been taken; NO_SLOT if there is none."""
+    """Return the slot of the oldest message that has not been taken, or NO_SLOT."""
     number = box.counters[edge, layout.M_TAKEN] + 1
     return slot_of(box, number) if has_mail(box, edge) else NO_SLOT
 

@@ -2,10 +2,11 @@
 
 A lock is a word: 0, or 1 plus the number of its owner. It is taken by a compare-exchange and given
 back by a releasing store. No function of this file waits: a worker that waits for a lock calls
-again. A worker that takes over finishes the work that the dead owner has left half done.
+`take` again. A worker that takes a lock over finishes the work that the dead owner has left half
+done.
 
-Writers: a worker that takes the lock, and its owner. Readers: all workers. The memory's owner frees
-it.
+Writers: a worker that takes the lock, and the lock's owner. Readers: all workers. The memory's
+owner frees the memory.
 """
 
 from hogshare.kernels.jit.atomics import compare_exchange, load, store
@@ -14,7 +15,7 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def take(words, place, me):
-    """Take a lock if it is free; return whether it was."""
+    """Take a lock if it is free; return whether it was free."""
     return compare_exchange(words, place, 0, me + 1) == 0
 
 
@@ -32,7 +33,7 @@ def owner(words, place):
 
 @kernel
 def note(words, place, value):
-    """Write the owner's progress (releasing): it is visible after all earlier stores."""
+    """Write the owner's progress (releasing), so it becomes visible after all earlier stores."""
     store(words, place, value)
 
 

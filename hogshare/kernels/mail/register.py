@@ -1,17 +1,18 @@
 """A register: a mailbox's slots without acknowledgement; the writer may write at any time.
 
-A reader finds the newest message that the writer has begun, if it is whole; earlier messages are
-lost. If a reader comes during a write, or the writer overtakes it, it finds a *torn* message. The
-two rounds around the body reveal this (header and footer in ASAP, section 4):
+A reader finds the newest message that the writer has begun, if the message is whole; earlier
+messages are lost. If a reader reads during a write, or the writer overtakes the reader, the reader
+finds a *torn* message. The round is stored before and after the body, and two different rounds
+reveal a torn message (header and footer in ASAP, section 4):
 
 1. The writer stores the round into the header by an exchange, writes the body by plain stores, and
    stores the round into the footer, releasing.
 2. The reader loads the footer, acquiring, and the header; copies the body; and reads the header
    again. The message is whole if all three rounds are equal.
 
-Writers: an edge's one writer writes its slots and POSTED, the number of messages begun. Its one
-reader writes nothing except an atomic add of 0. The arrays are the arrays of `edge_slots`; during a
-run an edge is used either as a mailbox or as a register.
+Writers: an edge's one writer writes the edge's slots and POSTED, the number of messages begun. The
+edge's one reader writes nothing except an atomic add of 0. The arrays are the arrays of
+`edge_slots`; during a run an edge is used either as a mailbox or as a register.
 """
 
 from hogshare.kernels import layout
@@ -28,7 +29,7 @@ NOTHING, WHOLE, TORN = 0, 1, 2
 def write(box, edge, round_, places, values):
     """Write a message over the oldest slot.
 
-    places : int64 [n], the places of the values; empty: the values are the whole vector
+    places : int64 [n], the places of the values; if empty, the values are the whole vector
     values : float64 [n]
     """
     counters = box.counters[edge]
@@ -55,11 +56,11 @@ def write(box, edge, round_, places, values):
 def read(box, edge, seen, places, values):
     """Copy the newest message if its round is later than `seen`.
 
-    places : int64 [capacity], the caller's own, written
-    values : float64 [capacity], the caller's own, written
+    places : int64 [capacity], the caller's own array, overwritten
+    values : float64 [capacity], the caller's own array, overwritten
 
-    Returns NOTHING, WHOLE or TORN, the message's round, its number of values with places, and its
-    number of values without.
+    Return (1) NOTHING, WHOLE or TORN, (2) the message's round, (3) its number of values with
+    places, and (4) its number of values without places.
     """
     counters = box.counters[edge]
     number = load(counters, layout.M_POSTED)
@@ -81,7 +82,7 @@ def read(box, edge, seen, places, values):
         places[k] = box.places[edge, slot, k]
     for k in range(max(count, dense)):
         values[k] = box.values[edge, slot, begin + k]
-    # an add of 0 and not a load: its release part makes all copying above come before it
+    # an add of 0 and not a load: the add also releases, so all copying above comes before it
     if fetch_add(head, layout.H_ROUND, 0) != header:
         return TORN, header, 0, 0
     return WHOLE, header, count, dense

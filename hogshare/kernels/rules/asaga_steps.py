@@ -1,15 +1,15 @@
 """SAGA on the one vector that all workers read and write without locks.
 
-Writers: every worker, any coordinate of vector and average, at any moment. Readers: the same,
-without order: a read may mix versions. A worker's row is fixed before it reads anything (by the
-block's order), so its read does not depend on the row. This makes its step unbiased. It swaps the
-row's entry in the table atomically and works with the entry that it finds.
+Writers: every worker, any coordinate of vector and average, at any moment. Readers: all workers, in
+no fixed order, so a read may mix versions. The block's order fixes a worker's row before the worker
+reads anything, so its read does not depend on the row. This makes its step unbiased. The worker
+swaps the row's entry in the table atomically and uses the entry that the swap returns.
 
-Changes of the average are added atomically, and are differences from the entries that were found.
-So while no worker steps, the average is the mean of the table up to rounding, for any interleaving.
-With plain adds to the vector an update may be lost if two workers write the same coordinate. This
-costs one step and no more, because no invariant depends on the vector. With atomic adds no update
-is lost.
+Each change of the average is a difference from the entry that the swap returned, and is added
+atomically. So while no worker steps, the average is the mean of the table up to rounding, for any
+interleaving. With plain adds to the vector an update may be lost if two workers write the same
+coordinate. This costs one step and no more, because no invariant depends on the vector. With atomic
+adds no update is lost.
 
 Source: Leblond, Pedregosa and Lacoste-Julien (2017), ASAGA; Pedregosa, Leblond and Lacoste-Julien
 (2017), ProxASAGA. Departures: the entry is swapped instead of read and written; the l2 part acts by
@@ -37,8 +37,8 @@ def asaga_rows(rows, rule, order, first, last, schedule, vector, memory, local, 
     """Take one step per row ``order[first:last]`` on the shared vector and average.
 
     local : see `sgd_steps.Private`
+    atomic : whether adds to the vector are atomic; adds to the average are always atomic
     level : see `saga_rows`
-    atomic : whether adds to the vector are atomic; adds to the average always are
     """
     n_columns = local.shape[1]
     change = local[layout.L_STEP]

@@ -4,8 +4,8 @@ Writers: each worker writes its own sums (`local`) by plain stores, row by row; 
 to the epoch's sums.
 
 The log loss is max(p, 0) - y p + log(1 + exp(-|p|)). A logarithm takes a fifth of a short row's
-time, so the factors 1 + exp(-|p|) are multiplied row by row, and one logarithm is taken of the
-product. The derivative uses the same exponential.
+time. So the factors 1 + exp(-|p|) of all rows are multiplied, and the logarithm is computed once,
+of the product. The derivative uses the same exponential.
 """
 
 import math
@@ -22,7 +22,7 @@ LARGE = 1e300  # of a product whose next factor is at most 2
 
 @helper
 def start_block(local):
-    """Begin a block's sums."""
+    """Reset the worker's sums for a new block."""
     local[layout.L_LOSS, :] = 0.0
     local[layout.L_CRITERION, :] = 0.0
     local[layout.L_CHANGE, :] = 0.0

@@ -1,4 +1,4 @@
-"""Steps that write one coordinate: AsySG-incon as printed; `hogwild_steps` writes all of them.
+"""Steps that write one coordinate: AsySG-incon as printed; `hogwild_steps` writes all coordinates.
 
 An iteration reads a mini-batch's rows, draws one coordinate, and adds the step of the rows' summed
 gradient to this coordinate alone. Writers and readers are the same as in `hogwild_steps`; each
@@ -8,11 +8,11 @@ does not depend on the worker that computes the block.
 Source: Lian et al. (2015), the paper's equation (13), and the sparse variant of its section 4.
 `SUPPORT` is the sparse variant as printed: one of the rows' coordinates is drawn. So rows with few
 coordinates weigh more, and the expected step is not along the gradient. `UNBIASED` multiplies the
-written step by the number of coordinates that it is drawn from, so on average it is the step of the
-summed gradient. `UNIFORM` draws from all n coordinates, and on average takes one n-th of that step,
-as the paper's analysis counts it.
+step by the number of coordinates from which the coordinate is drawn, so the expected step is the
+step of the summed gradient. `UNIFORM` draws from all n coordinates, and the expected step is 1 / n
+of the step of the summed gradient, as the paper's analysis counts it.
 
-The l2 part of the gradient is ``alpha w_j`` for each row, if j is drawn from all coordinates. If j
+If j is drawn from all coordinates, the l2 part of the gradient is ``alpha w_j`` for each row. If j
 is drawn from the rows' coordinates, each row that has the feature takes Hogwild!'s l2 part, scaled
 by the feature's rarity. Both are equal on average. A feature is in the support if a row stores it;
 the intercept is always in the support.
@@ -38,20 +38,23 @@ CODES = {None: ALL, "uniform": UNIFORM, "support": SUPPORT, "unbiased": UNBIASED
 # places in a worker's scratch, after the mini-batch's steps
 STREAM = 0  # the generator's state: a uint32, which float64 represents exactly
 STAMP = 1  # the last mark
-MARKS = 2  # begin of the marks, one per feature (only SUPPORT and UNBIASED, sparse rows)
+MARKS = 2  # start of the marks, one per feature (only SUPPORT and UNBIASED, sparse rows)
 
 
 @helper
 def begin_draws(rule, seed, epoch, block, n_columns, scratch):
-    """Begin the stream of a block."""
+    """Write the first state of a block's stream of draws into the worker's scratch."""
     scratch[rule.batch * n_columns + STREAM] = np.float64(block_state(seed, epoch, block))
 
 
 @helper
 def mark_support(rows, order, first, last, memory, number):
-    """Mark the features of some rows in the order in which they first appear, up to `number`.
+    """Mark the features of the rows ``order[first:last]`` in the order of their first appearance.
 
-    Returns the number of marked features, and the last feature marked.
+    Return the number of marked features, and the last feature marked.
+
+    memory : the part of the scratch after the mini-batch's steps; overwritten
+    number : largest number of features to mark
     """
     stamp = memory[STAMP] + 1.0
     memory[STAMP] = stamp
@@ -92,7 +95,11 @@ def position_of(rows, r, feature):
 
 @helper
 def change_of(rows, rule, order, first, last, steps, feature, c, before, rare, eta, times):
-    """Return the change of the drawn coefficient: the rows' summed step and the penalties' part."""
+    """Return the change of the drawn coefficient: the rows' summed step and the penalties' part.
+
+    steps : float64, each row's step for each column
+    times : factor of the step: the number of coordinates for `UNBIASED`, otherwise 1
+    """
     n_columns = steps.shape[0] // (last - first)
     total = 0.0
     share = 0.0  # number of rows whose penalty the coefficient takes
@@ -118,11 +125,11 @@ def change_of(rows, rule, order, first, last, steps, feature, c, before, rare, e
 def write_coordinate(
     rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic
 ):
-    """Draw a coordinate and add to it the step of rows ``order[first:last]``, a mini-batch.
+    """Draw a coordinate and add to it the step of the mini-batch ``order[first:last]``.
 
-    The worker's scratch contains the rows' steps.
+    The worker's scratch must contain the rows' steps.
 
-    t : time of the first row
+    t : step counter of the first row
     """
     local = private.local
     n_columns = local.shape[1]
@@ -167,7 +174,7 @@ def write_coordinate(
             else:
                 w[j] += kind(change)
             if averaging:
-                # see `hogwild_steps.write_row`: all of the rows' iterates come after the write
+                # see `hogwild_steps.write_row`: all iterates of these rows come after the write
                 private.lag[j] -= (t - max(rule.first_t, rule.average)) * change
     for b in range(last - first):
         for c in range(n_columns):
@@ -182,8 +189,8 @@ def coordinate_rows(
 ):
     """Write one coordinate for every `rule.batch` of the rows ``order[first:last]``.
 
-    For the arguments see `hogwild_steps.hogwild_rows`. `begin_draws` has begun the stream in the
-    worker's scratch.
+    For the arguments see `hogwild_steps.hogwild_rows`. `begin_draws` must have been called for the
+    block.
     """
     i = first
     while i < last:

@@ -1,35 +1,36 @@
 """Dual coordinate ascent on a vector that only one worker writes.
 
-Each row has a dual variable a_i per column, and the vector is their sum over the rows, ``v = sum_i
-a_i x_i / (lambda n)`` with lambda the strength of l2; the model is v itself, or v with every
+Each row has one dual variable a_i per column. The vector is a sum over the rows, ``v = sum_i a_i
+x_i / (lambda n)``, where lambda is the strength of l2. The model is v itself, or v with every
 coordinate moved towards zero by the l1 part's threshold. A step on a row moves a_i to the maximum
 of the dual objective, at which the row's prediction is at the proximal point of its loss. There is
 no step size. The row stores its contribution, and the noise of the gradients vanishes as the a_i
 converge.
 
-A run's first epoch begins with an empty memory, so the sum lacks the rows that have not been
-visited. So a row is evaluated at the model of the rows so far alone: `growth` times v. The factor
+A run's first epoch begins with dual variables of zero, so the sum lacks the rows that have not been
+visited. So a row is evaluated at the model of the rows visited so far: `growth` times v. The factor
 is ``n / (rows so far)``, but at most ``1 / fewest``, where `fewest` is a share of the rows. The
-intercept is not such a sum and is not multiplied. An exchange weighs changes as if there was no
+intercept is not such a sum and is not multiplied. An exchange computes its weights without this
 growth.
 
 Source: Shalev-Shwartz and Zhang (2013, JMLR 14), procedure SDCA, and "SDCA with SGD initialization"
 for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: (1) In
 the source `fewest` is one row (`docs/auto.md` has a better number). (2) If rows are short (their
 quadratic term is at most `SHORT`), the log loss takes the closed step with the curvature bound 1/4.
-This step costs one exponential, and was better per epoch too. (3) The intercept has no penalty, and
-so no dual sum. It takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
+This step costs one exponential, and in measurements it made more progress per epoch. (3) The
+intercept has no penalty, so it is no sum of dual variables. It takes SAGA's step with the a_i as
+SAGA's table: ``b += rho (change + mean of a)``.
 
-If machines exchange their vectors by messages (`site_exchange`), they do so rarely compared with
-their steps. So each of the M machines assumes that all machines take the same steps: a row's change
-counts M times in its own quadratic term, and M times in the machine's vector until the next
-exchange. This is the local problem of CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): the sum of
-the machines' changes is never worse than their starting point, for any number of rows.
+If M machines exchange their vectors by messages (`site_exchange`), they take many steps between two
+exchanges. So each machine assumes that all M machines take the same steps: a row's change counts M
+times in its own quadratic term, and M times in the machine's vector until the next exchange. This
+is the local problem of CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): for any number of rows, the
+sum of the machines' changes is never worse than their starting point.
 
-Writers: row r's entry in `dual` is written by the worker that has claimed the block of r; blocks of
-two epochs with the same row may overlap for a moment. So several workers add to the entry
-atomically, and the sum above stays exact. With several workers each has its own copy of v; for the
-part that an exchange withholds see `copy_exchange`.
+Writers: the worker that has claimed the block of row r writes the row's entry in `dual`. Blocks of
+two epochs that contain the same row may overlap for a moment. So several workers add to the entry
+atomically, and the sum above stays exact. With several workers, each worker has its own copy of v;
+`copy_exchange` describes the part of a change that an exchange withholds.
 """
 
 import numpy as np
@@ -66,6 +67,7 @@ def dual_change(loss, epsilon, y, p, before, reach, size):
     """Return the change of a row's dual variable.
 
     p : the prediction, to which the row itself contributes ``reach * before``
+    before : the dual variable before the step
     reach : change of the prediction for a unit of the dual variable
     size : weight of the row and of its class
     """
@@ -104,8 +106,10 @@ def soft_margins(rows, start, end, v, threshold, out):
 def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, fewest):
     """Take one dual step per row ``order[first:last]`` and column.
 
-    dual : rows' dtype [n_rows * (1 + n_columns)], for each row its squared norm (0: not known yet),
-        then its dual variables
+    The dual variables and the worker's private arrays are written.
+
+    dual : rows' dtype [n_rows * (1 + n_columns)]; for each row its squared norm (0 until it is
+        known), then its dual variables
     alone : whether no other worker may process the same row
     fewest : see `growth`
     """
@@ -178,7 +182,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
 def half_squares(w, divisors, threshold, n_columns, column):
     """Return half the squared norm of one column of the model, and its l1 norm.
 
-    divisors : divisors of the features; empty: they are not divided
+    divisors : divisors of the features; empty if features are not divided
     """
     squares = 0.0
     absolutes = 0.0
@@ -193,7 +197,7 @@ def half_squares(w, divisors, threshold, n_columns, column):
 
 @kernel
 def sum_of_duals(rows, dual, scale, w):
-    """Set the vector to the sum of the dual variables, from the rows."""
+    """Set the vector `w` to the sum of the rows, each times its dual variables over `scale`."""
     n_columns = dual.shape[0] // rows.y.shape[0] - 1
     w[:] = 0.0
     for r in range(rows.y.shape[0]):
@@ -208,7 +212,7 @@ def sum_of_duals(rows, dual, scale, w):
 
 @kernel
 def mean_of_duals(dual, n_rows, mean):
-    """Set the means of the dual variables, for the intercept."""
+    """Set `mean` to the means of the dual variables, which the intercept's steps need."""
     n_columns = mean.shape[0]
     mean[:] = 0.0
     for r in range(dual.shape[0] // (1 + n_columns)):

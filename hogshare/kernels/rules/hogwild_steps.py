@@ -1,16 +1,16 @@
 """Gradient steps on the one vector that all workers read and write without locks.
 
-Writers: every worker, any coordinate, at any moment. Readers: the same, without order: a read may
-mix versions (the "inconsistent read"). With plain adds an update may be lost if two workers write
-the same coordinate; with atomic adds no update is lost.
+Writers: every worker, any coordinate, at any moment. Readers: all workers, in no fixed order, so a
+read may mix versions (the "inconsistent read"). With plain adds an update may be lost if two
+workers write the same coordinate; with atomic adds no update is lost.
 
 Source: Niu, Recht, Re and Wright (2011), "Hogwild!"; Lian et al. (2015), AsySG-incon with the
 mini-batch form of section 4: read and compute `batch` times, then write once (a sum of the
-gradients, not a mean). Departures: (1) all coordinates of a row are written, as in Hogwild!, and
-not one (for one see `coordinate_steps`); (2) the penalties act on a row's support, scaled by each
+gradients, not a mean). Departures: (1) all coordinates of a row are written, as in Hogwild!;
+`coordinate_steps` writes one coordinate; (2) the penalties act on a row's support, scaled by each
 feature's rarity (Hogwild!'s ``lambda x_u^2 / d_u``), because all workers would contend for a common
-scale factor. With plain adds and one column, all coordinates of a dense row are written, also for
-values of zero.
+scale factor. With plain adds and one column, all coordinates of a dense row are written, including
+those where the row's value is zero.
 """
 
 import numpy as np
@@ -39,7 +39,12 @@ from hogshare.kernels.rules.sgd_steps import (
 
 @helper
 def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic, columns):
-    """Add one row's gradient step and the penalties on its support to the vector."""
+    """Add one row's gradient step and the penalties on its support to the vector.
+
+    steps : float64 [n_columns], multiple of the row that is added to each column
+    etas : float64 [n_columns], step sizes
+    t : step counter of the row
+    """
     n_columns = steps.shape[0]
     kind = w.dtype.type
     l1 = rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET
@@ -73,9 +78,12 @@ def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic
 
 @inlined
 def write_plainly(rows, start, end, w, rarity, step, decay):
-    """Do `write_row` for one column with plain adds, no l1 and no average, as most runs do.
+    """Add one row's step to one column by plain adds, without l1 and without an average.
 
-    decay : share of a coordinate that the l2 part takes if every row has it; 0 without
+    This is the case of `write_row` that most runs need.
+
+    decay : share of a coordinate that the l2 part removes if every row has its feature; 0 without
+        an l2 part
     """
     kind = w.dtype.type
     if rows.width > 0:
@@ -128,8 +136,10 @@ def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, col
 def hogwild_rows(rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic):
     """Take one step per row ``order[first:last]``; write after every `rule.batch` rows.
 
+    t : step counter of the first row
     w, intercept : the vector and the intercepts that are read and written
     rarity : see `shared_arrays.Vector`
+    atomic : whether adds to the vector and to the intercepts are atomic
     """
     local = private.local
     n_columns = local.shape[1]

@@ -2,12 +2,12 @@
 
 A kernel takes ``loss: int``. Passing a compiled function instead would miss Numba's disk cache in
 every new process. The formulas and their edge cases are scikit-learn's, so one worker fits the same
-model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
+model. `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
 
-The multinomial loss couples the columns of a row: its prediction in a column is the logarithm of
-the class's probability. This needs all margins of the row (`log_probabilities`). Given these
-predictions it is a scalar per column too: `y` is in {0, 1}, the value is counted once, in the
-column of the row's class, and the derivative is taken in the column's *margin*.
+The multinomial loss couples the columns of a row: the prediction in a column is the logarithm of
+the class's probability, which needs all margins of the row (`log_probabilities`). Given these
+predictions, the loss is a scalar for each column: `y` is in {0, 1}, and the loss is counted once,
+in the column of the row's class. Its derivative is taken with respect to the column's *margin*.
 """
 
 import math
@@ -45,10 +45,10 @@ KINKED = ("hinge", "perceptron", "epsilon_insensitive")  # derivatives jump
 COUPLED = ("multinomial",)  # these couple all columns of a row: no dual step for one column
 MAX_DERIVATIVE = 1e12
 
-# Upper bound of the second derivative in the prediction. For the losses with a kink it is the
-# change of the derivative over a unit of margin, which limits a block of steps in the same way. For
-# the multinomial loss it is a bound of the Hessian in all margins of a row: of its largest
-# eigenvalue, and of the sums of its rows' absolute values, 2 p (1 - p).
+# Upper bound of the second derivative with respect to the prediction. For the losses with a kink
+# the number is the change of the derivative over a unit of margin, which limits a block of steps in
+# the same way. For the multinomial loss the number bounds the Hessian with respect to all margins
+# of a row: its largest eigenvalue, and the sums of its rows' absolute values, 2 p (1 - p).
 CURVATURE = {
     LOG_LOSS: 0.25,
     HINGE: 1.0,
@@ -65,7 +65,7 @@ CURVATURE = {
 
 @inlined
 def is_kinked(loss):
-    """Whether the loss is one of `KINKED`."""
+    """Return whether the loss is one of `KINKED`."""
     return loss in (HINGE, PERCEPTRON, EPSILON_INSENSITIVE)
 
 
@@ -128,10 +128,10 @@ def clipped(derivative):
 
 @inlined
 def loss_derivative(loss, epsilon, y, p):
-    """Return the derivative of the loss in the prediction `p`, at most 1e12 in size.
+    """Return the derivative of the loss with respect to the prediction `p`.
 
-    Only the losses that need the bound pay for it: the next row waits for each instruction of this
-    function.
+    Its absolute value is at most MAX_DERIVATIVE. Only the losses that need this bound are clipped,
+    because the next row waits for each instruction of this function.
     """
     if loss == LOG_LOSS:
         # 1 / (1 + exp(-p)) - y, without overflow or cancellation for either sign of p. A sum of the
@@ -175,9 +175,10 @@ def loss_derivative(loss, epsilon, y, p):
 
 @inlined
 def loss_curvature(loss, epsilon, y, p):
-    """Return a smooth loss's second derivative in the prediction `p`; 0 for a loss with kinks.
+    """Return the second derivative of a smooth loss with respect to the prediction `p`.
 
-    If the derivative itself has a kink at `p`, one of the two one-sided values is returned.
+    For a loss with kinks, return 0. If the first derivative has a kink at `p`, return one of the
+    two one-sided values.
     """
     if loss == LOG_LOSS:
         e = exp_of_negative(-abs(p))
@@ -199,16 +200,16 @@ def loss_curvature(loss, epsilon, y, p):
 
 @inlined
 def negative_entropy(u):
-    """Return ``u log u``; 0 at 0, and for a number that rounding has left a little below 0."""
+    """Return ``u log u``, or 0 if `u` is 0 or, by rounding, a little below 0."""
     return u * math.log(u) if u > 0.0 else 0.0
 
 
 @inlined
 def loss_conjugate(loss, epsilon, y, a):
-    """Return the loss's convex conjugate at target `y`, ``max_p (a p - loss(p))``, at `a`.
+    """Return the convex conjugate of the loss of target `y`, ``max_p (a p - loss(p))``, at `a`.
 
-    a : a derivative that the loss has at some point, or such a derivative moved towards zero, so
-        that the conjugate is finite
+    a : a derivative that the loss has at some prediction, or such a derivative moved towards zero;
+        otherwise the conjugate is not finite
     """
     if loss == LOG_LOSS:
         probability = a + y

@@ -1,9 +1,9 @@
 """Steps of rules that store earlier gradients; a step is one pass over the vector.
 
-A step overwrites its gradient, and is then subtracted from the vector: in the same pass if the
+A step overwrites its gradient, and is then subtracted from the vector; this is one pass if the
 worker may write the vector. Operations are rounded as written, so NumPy's operations give the same
-bits. All arrays have the vector's dtype and length n. They are the worker's own, so stores are
-plain; only the one vector without locks has other writers.
+bits. All arrays have the vector's dtype and length n. The arrays are the worker's own, so stores
+are plain; only the one vector without locks has other writers.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from hogshare.kernels.jit.decorators import exact_helper, exact_kernel, kernel
 
 NONE, PLAIN, HEAVY, AHEAD, ADAM = range(5)
-CHUNK = 2048  # numbers that stay in the nearest cache from their step to its subtraction
+CHUNK = 2048  # values that stay in the nearest cache from their step to its subtraction
 
 
 @exact_helper
@@ -26,9 +26,14 @@ def make_step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
     ADAM : ``m = b1 m + (1 - b1) g`` and ``v = b2 v + (1 - b2) g^2`` in `first` and `second`, and
         the step is ``eta m / (sqrt v + e)``
 
-    share_1, share_2 : momentum in `share_1`; for ADAM, b1 and b2 Sources: Polyak 1964; Sutskever,
-        Martens, Dahl and Hinton 2013 for Nesterov's momentum, in scikit-learn's form; Kingma and Ba
-        2015, with the moments' corrections in `eta`, as its section 2 proposes.
+    `first` and `second` are written.
+
+    Sources: Polyak 1964; Sutskever, Martens, Dahl and Hinton 2013 for Nesterov's momentum, in
+    scikit-learn's form; Kingma and Ba 2015, with the corrections of the moments in `eta`, as its
+    section 2 proposes.
+
+    share_1, share_2 : the momentum in `share_1`; for ADAM, b1 and b2
+    epsilon : e, of ADAM
     """
     number = gradient.dtype.type
     size, old_1, old_2, least = number(eta), number(share_1), number(share_2), number(epsilon)
@@ -70,8 +75,10 @@ def descend(w, gradient, first, second, kind, eta, share_1, share_2, epsilon):
 def descend_sum(w, parts, which, first, second, kind, eta, share_1, share_2, epsilon):
     """Take the step of a gradient given in parts: sum, step and subtraction in one pass.
 
-    parts : float [n_workers, n or more]; the first row of `which` is overwritten with the step
-    which : int64, rows of `parts`, added up in that order
+    w : the vector; the step is subtracted from it in place
+    parts : float [n_workers, n or more], parts of the gradient; row ``which[0]`` is overwritten
+        with the step
+    which : int64, rows of `parts`, added up in the order of `which`
     """
     n = w.shape[0]
     for begin in range(0, n, CHUNK):
@@ -95,7 +102,7 @@ def step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
 
 @kernel
 def shorten(gradient, longest):
-    """Scale a gradient down so that its Euclidean norm is at most `longest`."""
+    """Scale a gradient down, in place, so its Euclidean norm is at most `longest`."""
     total = 0.0
     for j in range(gradient.shape[0]):
         value = np.float64(gradient[j])

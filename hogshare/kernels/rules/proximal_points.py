@@ -1,9 +1,9 @@
 """Proximal points of the losses: the best trade-off of a prediction's loss and its displacement.
 
-``proximal_point`` is ``argmin_u size * loss(y, u) + (u - z)^2 / 2``, in closed form for every loss
-except the log loss, whose equation is solved by Newton's method inside a shrinking bracket.
-``kinked_slope`` is the derivative of a loss with a kink at such a point; in the kink it is the
-subgradient that leads to this point.
+``proximal_point`` returns ``argmin_u size * loss(y, u) + (u - z)^2 / 2``. For the log loss Newton's
+method solves the equation inside a shrinking bracket; all other losses have a closed form.
+``kinked_slope`` returns the derivative of a loss with a kink at its proximal point; in the kink
+this is the subgradient that leads to the point.
 """
 
 from hogshare.kernels.jit.decorators import helper, inlined
@@ -16,7 +16,10 @@ CLOSE = 0.5  # last Newton step, in units of the margin; each later visit of a r
 
 @helper
 def logistic_point(y, z, size, guess, close):
-    """Return the log loss's proximal point, `y` in {0, 1}; Newton's method starts at `guess`."""
+    """Return the log loss's proximal point at target `y`, 0 or 1.
+
+    Newton's method starts at `guess` and stops after a step of at most `close`.
+    """
     low = z - size * (1.0 - y)
     high = z + size * y
     u = min(max(guess, low), high)
@@ -78,8 +81,8 @@ def proximal_point(loss, epsilon, y, z, size, guess):
 def kinked_slope(loss, epsilon, y, z, reach, size):
     """Return the derivative of ``size * loss``, a loss with kinks, at its proximal point.
 
-    The point is ``u = argmin_u reach * size * loss(y, u) + (u - z)^2 / 2``, and the derivative
-    ``(z - u) / reach``, computed without cancellation if `reach`, above 0, is small.
+    The point is ``u = argmin_u reach * size * loss(y, u) + (u - z)^2 / 2``, and the derivative is
+    ``(z - u) / reach``. It is computed without cancellation for a small `reach` above 0.
     """
     if loss == losses.EPSILON_INSENSITIVE:
         return min(max(shrunk(z - y, epsilon) / reach, -size), size)

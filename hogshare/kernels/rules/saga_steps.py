@@ -1,42 +1,46 @@
 """SAGA on a vector that only one worker writes: gradients are stored per row, and noise vanishes.
 
-The table contains, per row and column, the loss's derivative at the row's last visit. A step is
-taken along the difference from it plus the table's average, so the variance vanishes while the step
-size stays. On sparse rows only the row's own features are touched: average, penalty and the
-proximal step of l1 are scaled by each feature's rarity (the diagonal D). The step is then right on
-average.
+For each row and column, the table contains the loss's derivative at the row's last visit. A step
+follows the new derivative minus the stored derivative, plus the table's average. So the variance
+vanishes while the step size stays. On sparse rows a step writes only the row's own features:
+average, penalty and the proximal step of l1 are scaled by each feature's rarity (the diagonal D).
+With this scale the expected step is SAGA's step.
 
 Source: Defazio, Bach and Lacoste-Julien (2014), SAGA; Leblond, Pedregosa and Lacoste-Julien (2017),
 ASAGA, for the sparse form with D and the old average in the step; Pedregosa et al. (2017),
 ProxASAGA, for the proximal operator on the support. The intercept is a coordinate whose feature is
 one.
 
-Writers: row r's entry in `gradients` is written by the worker that has claimed the block of r. Two
+Writers: the worker that has claimed the block of row r writes the row's entry in `gradients`. Two
 workers may have the same row for a moment (see `dual_ascent`). So several workers swap the entry
-atomically, and add exactly its difference from the old entry to the average: while no worker steps,
-the average is the mean of the table. With several workers each has a copy of vector and average. An
-exchange weights the changes of the vector, and adds the changes of the average whole. Without an
-exchange see `asaga_steps`. After a worker was killed the average lacks its unexchanged changes,
-until it is summed anew (`run_membership.pause`).
+atomically, and add to the average exactly the difference between the new and the old entry: while
+no worker steps, the average is the mean of the table. With several workers, each worker has a copy
+of vector and average. An exchange multiplies the changes of the vector by weights, and adds the
+changes of the average whole. `asaga_steps` describes SAGA without exchanges. If a worker was
+killed, the average lacks the changes that this worker had not exchanged, until the average is
+computed anew (`run_membership.pause`).
 
-The step falls within an epoch: it is constant for a share of the epoch (`level`), and then falls
-linearly to zero. In a first epoch that begins with an empty table it falls from the start, and more
-steeply. So the step is long far from the optimum, and short before the model is evaluated; its mean
-does not change. `docs/tried/2026-11/auto.md` has measurements. Departure: the papers' step is
-constant, and so is a step that the user sets.
+The step size falls within an epoch: it is constant for a share of the epoch (`level`), and then
+falls linearly to zero. In a first epoch that begins with an empty table, it falls from the start,
+and more steeply. So the step is long far from the optimum, and short before the model is evaluated.
+The mean step size of an epoch is the same as without the fall. `docs/tried/2026-11/auto.md` has
+measurements. Departure: in the papers the step size is constant; a step size that the user sets is
+constant.
 
 The derivative of a loss with a kink may jump when the model changes little. So with such a loss a
 row's entry is the derivative at its proximal point, for a step from the point without the row's old
 entry. The fixed point is the optimum for any step size, and no step is too long. In the first
-epochs steps also fall from one epoch to the next (`fade`): these epochs decide on which end of the
-kink most rows are. Afterwards steps are the same in all epochs. If they fell to zero, the entries
-of rows in the kink would jump from one end to the other again and again. Source: Defazio (2016),
-Point-SAGA. Departures: with sparse rows the average and the penalty act as above, and the
-prediction from which the proximal point starts omits their share of the step.
+epochs the step size also falls from one epoch to the next (`fade`), because these epochs decide at
+which end of the kink most rows are. Afterwards the step size is the same in all epochs. If it fell
+to zero, the entries of rows in the kink would jump from one end to the other again and again.
+Source: Defazio (2016), Point-SAGA. Departures: with sparse rows the average and the penalty act as
+above, and their share of the step is missing in the prediction from which the proximal point
+starts.
 
 If rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts 1 /
 (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a drawn
-row has the feature. With both, the step is right on average, and the fixed point is the same.
+row has the feature. With both factors the expected step and the fixed point are the same as with
+equal chances.
 """
 
 import math
@@ -73,20 +77,20 @@ LOUDER = 10.0  # see `tame`
 LOUD = 0.1
 PATIENCE = 3
 FILLED = 2
-STEEP = -1.0  # instead of a level: 5/2 of the mean at first, falling with the power 3/2 to zero
+STEEP = -1.0  # in place of a level: the step starts at 5/2 of its mean, and falls as power 3/2
 
 
 @inlined
 def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, alone, single):
-    """Renew a row's entry in the table; its change is written into ``local[L_STEP]``.
+    """Replace a row's entry in the table, and write the entry's change into ``local[L_STEP]``.
 
     w, intercept : coefficients and intercepts of the model at which the row is evaluated
     length : factor of a column's step size in the following step; 0 if no step follows
     alone : whether no other worker may be at the same row
     single : see `sgd_rows`
 
-    Returns whether any column learns, and, with a single column, its change. If a column does not
-    learn, its step, its change and ``L_ETA`` are zero.
+    Return whether any column learns, and the change of the last column (for a model of one column).
+    If a column does not learn, its change and ``L_ETA`` are zero.
     """
     n_columns = 1 if single else local.shape[1]
     margin_of = local[layout.L_MARGIN]
@@ -127,13 +131,14 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, a
             slope = kinked_slope(rule.loss, rule.epsilon, y, own, way, size)
         else:
             slope = size * losses.loss_derivative(rule.loss, rule.epsilon, y, p)
-        # rounded as stored: the average gets the table's difference, to the last bit
+        # rounded as stored, so the average changes by the table's difference, to the last bit
         after = kind(slope)
         if alone:
             before = gradients[place]
             gradients[place] = after
         else:
-            # a load and a store could lose another worker's entry, and with it the mean
+            # a load and a store could lose another worker's entry: the average would differ from
+            # the table's mean
             before = swap_float(gradients, place, after)
         last = np.float64(after) - np.float64(before)
         change[c] = last
@@ -145,7 +150,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, a
 
 @inlined
 def single_step(rows, start, end, rarity, private, change, step, gain, share, l2, l1):
-    """Do `saga_step` for one column, whose change and step are arguments."""
+    """Take the step of `saga_step` for one column; its change and step size are arguments."""
     w = private.w
     average = private.average
     if rows.width > 0:
@@ -176,8 +181,8 @@ def single_step(rows, start, end, rarity, private, change, step, gain, share, l2
 def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stretch):
     """Move one row's features by ``-step (gain change x + D average)``, then shrink for l1 and l2.
 
-    The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot for
-    a feature so rare that ``step D l2`` is above 2.
+    `w` and `average` of `private` are written. The penalties act by their proximal operator, times
+    D: a gradient step on l2 would overshoot for a feature so rare that ``step D l2`` is above 2.
     """
     w = private.w
     average = private.average
@@ -201,7 +206,10 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
 
 @inlined
 def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
-    """Do `saga_step` for a dense row and one column: D is one, and the loop has no division."""
+    """Take the step of `saga_step` for a dense row and one column.
+
+    D is one, and the loop has no division.
+    """
     kind = w.dtype.type
     pull = long * gain * change
     push = change * share
@@ -219,12 +227,15 @@ def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
 
 @inlined
 def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch):
-    """Do `dense_step` for several columns; numbers common to all features are computed first."""
+    """Take the step of `dense_step` for several columns.
+
+    The factors common to all features are computed before the loop.
+    """
     w = private.w
     average = private.average
     local = private.local
     change = local[layout.L_STEP]
-    pull = local[layout.L_MARGIN]  # scratch: this row needs its margins no more
+    pull = local[layout.L_MARGIN]  # scratch: this row's margins are no longer needed
     shrink = local[layout.L_GAIN]
     kind = w.dtype.type
     n_columns = np.uint64(change.shape[0])
@@ -246,10 +257,12 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
 
 @inlined
 def step_in_units(rows, start, private, divisors, step, gain, share, l2, l1, stretch):
-    """Do `saga_step` for a dense row of divided columns; the penalty acts on the original ones.
+    """Take the step of `saga_step` for a dense row whose features have been divided.
 
-    divisors : the columns' divisors; a coefficient is its divisor times the coefficient of the
-        original column
+    The penalty acts on the coefficients of the original features.
+
+    divisors : the features' divisors; a coefficient is its divisor times the coefficient of the
+        original feature
     """
     w = private.w
     average = private.average
@@ -288,7 +301,7 @@ def strengths(rule):
 
 @inlined
 def gain_of(chances, r):
-    """Return the factor of a row's step that makes it right on average if chances are unequal."""
+    """Return the factor of a row's step that corrects for unequal chances; 1 if they are equal."""
     return 1.0 / chances[np.uint64(r)] if chances.shape[0] > 0 else 1.0
 
 
@@ -302,7 +315,7 @@ def prefetch_ahead_in(gradients, rows, order, i, n_columns):
 
 @inlined
 def level_of(rule, plan, columns, ticket):
-    """Return the share of a block's epoch in which the step is constant, or STEEP; see `bend`."""
+    """Return the share of a block's epoch in which the step is constant, or STEEP: see `bend`."""
     epoch = ticket // plan.n_blocks
     if rule.steep != 0 and epoch == 0:
         return STEEP
@@ -311,7 +324,10 @@ def level_of(rule, plan, columns, ticket):
 
 @inlined
 def bend(level, i, n_rows):
-    """Return the factor of the step of an epoch's row `i`; its mean is 1. See the file's head."""
+    """Return the factor of the step size at row `i` of an epoch; its mean over an epoch is 1.
+
+    See the file's head.
+    """
     left = 1.0 - (np.float64(i) + 0.5) / np.float64(n_rows)
     if level == STEEP:
         return 2.5 * left * math.sqrt(left)
@@ -361,7 +377,7 @@ def saga_rows(
             of_row = rows, start, private, memory.divisors, step
             step_in_units(*of_row, gain, share, l2, l1, stretch * bent)
         elif n_columns == 1:
-            # not from `step`: that would load a number that has just been stored
+            # not from `step`: that would load a value that has just been stored
             long = stretch * bent * columns[layout.C_ETA, 0]
             single_step(rows, start, end, *of, its_change, long, gain, share, l2, l1)
         else:
@@ -370,7 +386,7 @@ def saga_rows(
 
 @kernel
 def remember(rows, rule, w, intercept, schedule, memory, local):
-    """Fill the table with the losses' derivatives at a model; held-out rows' entries stay zero."""
+    """Fill the table with the losses' derivatives at a model; skip held-out rows."""
     n_held_out = schedule.held_out.shape[0]
     for r in range(rows.y.shape[0]):
         if n_held_out == 0 or schedule.held_out[r] == 0:
@@ -381,10 +397,12 @@ def remember(rows, rule, w, intercept, schedule, memory, local):
 
 @kernel
 def average_table(rows, table, share, average, mean):
-    """Set ``average[j, c] = sum_r (x_rj share) table[r, c]`` and ``mean[c] = sum_r table share``.
+    """Compute SAGA's average from the table.
+
+    Set ``average[j, c] = sum_r x_rj share table[r, c]`` and ``mean[c] = sum_r share table[r, c]``.
 
     share : float, one over the number of training rows
-    mean : float64 (n_columns,), the average of the intercept's feature, which is one
+    mean : float64 (n_columns,), the average for the intercept, whose feature is one
     """
     n_columns = mean.shape[0]
     for j in range(average.shape[0]):
@@ -412,9 +430,10 @@ def average_table(rows, table, share, average, mean):
 
 @helper
 def fade(rule, columns, epoch):
-    """At an epoch's end, let the steps for a loss with kinks fall with the epochs' cube root.
+    """Reduce the step sizes at an epoch's end, for a loss with kinks.
 
-    They fall only in the epochs within which steps fall.
+    Step sizes fall as one over the cube root of the epoch's number, until the epoch C_FALLS. Up to
+    the same epoch, steps fall within an epoch.
     """
     if rule.method != SAGA or not losses.is_kinked(rule.loss):
         return
@@ -426,13 +445,15 @@ def fade(rule, columns, epoch):
 
 @helper
 def tame(columns, sums, epoch, coupled):
-    """At an epoch's end, halve the step size of a column whose table changes more and more.
+    """Halve the step size of a column, at an epoch's end, if its table changes more and more.
 
-    If the run converges, an epoch's changes of the table vanish; if steps are too long, they stay
-    or grow. So the step is halved when an epoch's sum of squared changes has risen `PATIENCE` times
-    in a row, to more than `LOUDER` times the least one and `LOUD` times the largest. A single such
-    epoch may come from a worker that slept for a while and adds outdated changes. The first two
-    epochs, in which the table fills, do not count.
+    If the run converges, an epoch's changes of the table vanish; if steps are too long, the changes
+    stay or grow. So the step is halved when an epoch's sum of squared changes has risen in
+    `PATIENCE` successive epochs, each time to more than `LOUDER` times the least sum and `LOUD`
+    times the largest sum. A single such epoch may come from a worker that slept for a while and
+    adds outdated changes. The first two epochs, in which the table fills, do not count.
+
+    coupled : whether the columns share a loss; if so, the sum is taken over all columns
     """
     if epoch < FILLED:
         return

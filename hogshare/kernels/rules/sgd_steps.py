@@ -1,17 +1,17 @@
 """Stochastic gradient steps on a vector that only one worker writes.
 
-The vector is the model itself with one worker, and a private copy of it with several (see
-`copy_exchange`). Each row's step is scikit-learn's (scale factor for l2, cumulative l1, decayed
-intercept step on sparse rows, clipped derivative, passive-aggressive steps), so one worker fits
-scikit-learn's model.
+With one worker the vector is the model itself; with several workers it is a worker's private copy
+of the model (see `copy_exchange`). Each row's step is scikit-learn's (scale factor for l2,
+cumulative l1, decayed intercept step on sparse rows, clipped derivative, passive-aggressive steps),
+so one worker fits scikit-learn's model.
 
-Averaging (Xu 2011; the sparse form of Bottou) stores the *sum* of iterates: with the model ``scale
-* w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales, and a change of
-w by delta adds ``-A * delta`` to lag. Departure: this is a float64 sum, while scikit-learn has a
-running mean in the rows' dtype; sums of several workers, and of several exchanges, can be added up.
-If a run of one worker continues from a mean of `before` iterates, it may write into that mean
-itself, as scikit-learn does, in the rows' dtype. Its iterates then count ``1 / before`` in the lag
-(`RuleNumbers.iterate`), and the sum is `before` times the lag.
+Averaging (Xu 2011; the sparse form of Bottou) stores the *sum* of iterates. With the model ``scale
+* w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales. A change of w
+by delta adds ``-A * delta`` to lag. Departure: this is a float64 sum, because sums of several
+workers, and of several exchanges, can be added up; scikit-learn has a running mean in the rows'
+dtype. If a run of one worker continues from a mean of `before` iterates, it may write into that
+mean itself, as scikit-learn does, in the rows' dtype. Then each iterate has the weight ``1 /
+before`` in the lag (`RuleNumbers.iterate`), and the sum is `before` times the lag.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ from hogshare.kernels.rules import losses, penalties, step_schedules
 from hogshare.kernels.rules.block_sums import CRITERION, count_loss
 
 NEGLIGIBLE = 1e-30  # a smaller step changes nothing, and denormal numbers are slow
-PREFETCH_LABELS = 8  # rows ahead; these lines come first, or fetching the row stalls on its start
+PREFETCH_LABELS = 8  # rows ahead; fetched first: the row's start is needed to fetch its data
 PREFETCH_ROWS = 2  # rows ahead; measured, see docs/tried/2026-11/speed.md
 GRADIENT = 0  # values of Rule.method
 DUAL = 1
@@ -46,7 +46,7 @@ SAGA = 2
 
 
 class RuleNumbers(NamedTuple):
-    """Scalars of the update, constant during a run. See `problems.linear` for their meaning.
+    """Scalars of the update, constant during a run; `problems.linear` describes them.
 
     The fields from `method` on belong to the rules that remember rows; see
     `hogshare.kernels.rules.dual_ascent` and `hogshare.kernels.rules.saga_steps`.
@@ -70,42 +70,42 @@ class RuleNumbers(NamedTuple):
     method: int
     dual_scale: float  # strength of l2 times rows
     dual_rows: float
-    intercept_step: float  # of SDCA; of SAGA, in proportion to its step
-    threshold: float  # of l1, 0 without
-    curvature: float  # of the loss, at most
+    intercept_step: float  # SDCA's step of the intercept; with SAGA, a factor of the step size
+    threshold: float  # threshold of the l1 part; 0 without l1
+    curvature: float  # upper bound of the loss's second derivative
     carry: float  # whether the part withheld by an exchange stays in the copy, see `copy_exchange`
-    stretch: float  # of the steps in a worker's own copy, at most; see `copy_exchange`
-    tamed: int  # whether SAGA's step is halved if it proves too long
-    saga_step: float  # the first step; the columns have the present one
-    level: float  # share of an epoch in which SAGA's step does not fall; see `saga_steps`
-    steep: int  # whether it falls from the start in a run's first epoch
-    falls: int  # epochs in which it falls; in a continued run the columns have the number
+    stretch: float  # largest stretch of the steps in a worker's own copy, see `copy_exchange`
+    tamed: int  # whether SAGA's step size is halved if it proves too long
+    saga_step: float  # the first step size; the columns contain the present step size
+    level: float  # share of an epoch in which SAGA's step size does not fall; see `saga_steps`
+    steep: int  # whether the step size falls from the start in a run's first epoch
+    falls: int  # number of epochs in which the step size falls; if continued, see C_FALLS
     fewest: (
         float  # least share of the rows in SDCA's model in a run's first epoch; see `dual_ascent`
     )
-    coordinate: int  # which single coordinate is written, or ALL; see `coordinate_steps`
+    coordinate: int  # how the one written coordinate is drawn, or ALL; see `coordinate_steps`
     iterate: float  # weight of an iterate in the lag: 1, or less if the lag is a mean
-    stride: float = 1.0  # time of a row: rows visited by all sites meanwhile, as in the plan
+    stride: float = 1.0  # rows visited at all sites for each row of this site, as in the plan
     represents: float = (
         1.0  # rows that each row of SDCA stands for until sites exchange, see `dual_ascent`
     )
 
 
 class Private(NamedTuple):
-    """The arrays of one worker, which no other uses meanwhile: all stores are plain.
+    """The arrays of one worker, which no other worker uses: all stores are plain.
 
-    w : rows' dtype [n_features * n_columns], the copy, which times the scale is the model
+    w : rows' dtype [n_features * n_columns], the copy; the model is the scale times w
     base : array like w, the shared vector at the last exchange (empty with one worker)
     received : array like w, l1 penalty received by each coordinate (empty without l1)
-    lag : float64 [n_features * n_columns], see the file's head (empty without averaging); rows'
-        dtype if it is the mean that a run continues from
+    lag : float64 [n_features * n_columns], see the file's head (empty without averaging); in the
+        rows' dtype if the lag is the mean from which a run continues
     local : float64 [layout.N_LOCAL_FIELDS, n_columns]
     pending : int64 [n_segments], number of rows whose changes of each segment have not been folded
     average : float64 [n_features * n_columns], copy of SAGA's average (empty without SAGA)
     average_base : array like average, the shared average at the last exchange (empty with one
         worker)
-    scratch : float64, first the steps of the mini-batch in hand [batch * n_columns], then the
-        numbers for draws of coordinates, see `coordinate_steps`
+    scratch : float64, first the steps of the present mini-batch [batch * n_columns], then the state
+        and the marks for draws of coordinates, see `coordinate_steps`
     """
 
     w: np.ndarray
@@ -133,8 +133,8 @@ def target(loss, label, column, n_columns):
 def couple(loss, local, margin, intercept):
     """Replace the margins of a row by its predictions, if the loss couples its columns.
 
-    Returns whether the loss couples them. If not, the loop over columns computes each prediction,
-    which then stays in a register.
+    Return whether the loss couples the columns. If not, the loop over columns computes each
+    prediction, and the prediction stays in a register.
     """
     if loss != losses.MULTINOMIAL:
         return False
@@ -147,8 +147,8 @@ def couple(loss, local, margin, intercept):
 @inlined
 def prefetch_ahead(rows, order, i):
     """Prefetch the data of rows soon after ``order[i]``."""
-    # also beyond the rows until the next exchange: most often the next rows of the same block
-    # follow, and the loop would have to wait for the first of them
+    # The prefetch goes beyond the rows until the next exchange: usually the next rows of the same
+    # block follow, and without it the loop would have to wait for the first of these rows.
     last = order.shape[0]
     if i + PREFETCH_LABELS < last:
         prefetch_labels(rows, row_at(order, i + PREFETCH_LABELS))
@@ -184,7 +184,10 @@ def gradient_step(rule, y, p, eta, norm2):
 
 @helper
 def fold_in_line(w, lag, scale, late):
-    """Multiply the scale that all columns share into the vector; do not touch unchanged arrays."""
+    """Multiply the scale that all columns share into `w`, and add `late` times `w` to the lag.
+
+    An array that would not change is not written.
+    """
     kind = w.dtype.type
     if lag.shape[0] > 0 and late != 0.0:
         for j in range(w.shape[0]):
@@ -196,7 +199,10 @@ def fold_in_line(w, lag, scale, late):
 
 @helper
 def fold_scale(private, first, last):
-    """Multiply the scales of columns ``first:last`` into the vector; the lag stays exact."""
+    """Multiply the scales of columns ``first:last`` into the vector and set the scales to 1.
+
+    The lag is updated, so the sum of iterates stays exact.
+    """
     local = private.local
     w = private.w
     n_columns = local.shape[1]
@@ -227,7 +233,7 @@ def fold_scale(private, first, last):
 
 @helper
 def support_norms(rows, start, end, private):
-    """Compute the model's norms over one row's support: scikit-learn's criterion uses these."""
+    """Compute the model's norms over one row's support, which scikit-learn's criterion uses."""
     local = private.local
     n_columns = local.shape[1]
     for c in range(n_columns):
@@ -249,12 +255,13 @@ def support_norms(rows, start, end, private):
 def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     """Take one SGD step per row ``order[first:last]``; the first row's step counter is `t`.
 
-    Counts losses and, if asked for, losses and penalties (sums, not means); see `block_sums`.
+    The worker's private arrays are written, including the sums of losses and, if requested, of
+    losses and penalties (sums, not means); see `block_sums`.
 
-    single : whether there is one column: a constant of the kernel. If so, there are no loops over
-        columns, and the numbers that a step waits for stay in registers. In an array they might
-        alias the vector, as far as the compiler knows. This saves a fifth of the time of a row of
-        136 values.
+    single : whether the model has one column; a constant of the kernel. If True, there are no loops
+        over columns, and the values that a step waits for stay in registers. If they were in an
+        array, the compiler would assume that the array may overlap the vector. This saves a fifth
+        of the time of a row of 136 values.
     """
     local = private.local
     n_columns = 1 if single else local.shape[1]
@@ -264,7 +271,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     l2_share = 1.0 - rule.l1_ratio
     passive = rule.schedule == step_schedules.PA1 or rule.schedule == step_schedules.PA2
     tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
-    # one column's numbers from row to row: written to the arrays only if code below reads them
+    # scale and intercept of one column: written to the arrays only if code below reads them
     scale = local[layout.L_SCALE, 0]
     intercept = local[layout.L_INTERCEPT, 0]
     read_inside = l1 or rule.average > 0 or rule.track == CRITERION
@@ -321,8 +328,8 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
                     local[layout.L_SCALE, c] = scale
                     fold_scale(private, c, c + 1)
                     scale = 1.0
-            # The division does not wait for the margin, while the step does; the store below stops
-            # the compiler from moving it behind the margin.
+            # The division does not depend on the margin, but the step does. The store below
+            # prevents the compiler from moving the division behind the margin.
             gain = weight_of(columns, c, y, weight) / scale
             local[layout.L_GAIN, c] = gain
             move = gradient_step(rule, y, p, eta, norm2) * gain

@@ -1,18 +1,18 @@
 """SAGA's step on several features of a sparse row at once, in vector instructions.
 
 The compiler vectorises a loop over a row's features that only reads the vector
-(`row_views.margin`), but not a loop that writes the vector, because two of the features might be
-the same. In a row no feature occurs twice (`problems.linear.row_arrays` adds up repeated columns),
-so these intrinsics read the coordinates of four features together, compute with them together, and
-write them one by one. (A user that edits a SciPy matrix's arrays in place has to reset its
-`has_canonical_format`, which is trusted as in SciPy's own operations.)
+(`row_views.margin`). It does not vectorise a loop that writes the vector, because two of the
+features might be the same. In a row no feature occurs twice (`problems.linear.row_arrays` adds up
+repeated columns). So these intrinsics read the coordinates of four features together, compute with
+them together, and write them one by one. (A user who edits a SciPy matrix's arrays in place has to
+reset its `has_canonical_format`; hogshare trusts this flag, as SciPy's own operations do.)
 
-This takes 10 instructions per feature instead of 27, and saves a seventh of the time of an epoch of
-SAGA if vector, average and D are in cache (a9a). A step of plain descent takes only four
-instructions anyway, and would gain nothing.
+The intrinsics take 10 instructions per feature; the compiled loop takes 27. If vector, average and
+D are in cache (a9a), an epoch of SAGA takes a seventh less time. A step of plain descent takes four
+instructions per feature without intrinsics, and would gain nothing.
 
-This is not used if the JIT is off or indices are checked (`PLAIN`): the caller's loop then
-processes all features.
+If the JIT is off or indices are checked (`PLAIN`), the intrinsics are not used, and the caller's
+loop processes all features.
 """
 
 from llvmlite import ir
@@ -104,12 +104,12 @@ def _mover(width):
     def move(typingctx, w, average, rarity, indices, data, k, long, reach, share, change, l2):
         """Move features ``indices[k:k + width]`` and their average; see `saga_steps.saga_move`.
 
-        w : moves by ``-(reach change x + long D average)``, and shrinks for `l2`
-        average : grows by ``share change x``
+        w : changed by ``-(reach change x + long D average)``, then shrunk for `l2`
+        average : changed by ``share change x``
 
-        The next row's prediction waits for `w`, and `w` for `change`. So everything that does not
-        depend on `change` is computed before, and only one multiplication and one subtraction
-        remain. This saves a sixth of the time of a row whose values are in cache.
+        The next row's prediction waits for `w`, and `w` waits for `change`. So everything that does
+        not depend on `change` is computed first, and one multiplication and one subtraction remain.
+        This saves a sixth of the time of a row whose values are in cache.
         """
         arrays = w, average, rarity, indices, data
 

@@ -21,7 +21,7 @@ CODES = {
 
 @inlined
 def step_size(schedule, eta0, power_t, alpha, optimal_init, t):
-    """Return the step size of row `t` (from 1) for the schedules that depend on time alone."""
+    """Return the step size of row `t` (from 1) for the schedules that depend on `t` alone."""
     if schedule == OPTIMAL:
         return 1.0 / (alpha * (optimal_init + t - 1.0))
     if schedule == INVSCALING:

@@ -1,17 +1,19 @@
 """Barriers, which decide when a worker may go on, as integer codes; they read the progress table.
 
 Writers: every worker writes its own row (T_PASSED, T_ARRIVED, T_STREAM, T_LAG); a worker that finds
-enough workers available writes GENERATION, by a compare-exchange. Readers: all workers. Order: a
-worker's push comes before its clock (a releasing store), and a clock is loaded acquiring, so a
-worker that passes because of a clock and then pulls has that push. With a master the push is over
-when the master has taken the message; the worker counts the block only after that. No function of
-this file waits: a predicate answers, and the runtime asks again.
+enough workers available writes GENERATION, by a compare-exchange. Readers: all workers.
+
+Order: a worker stores its push before its clock (a releasing store), and other workers load the
+clock acquiring. So if a worker passes because of a clock and then pulls, its copy has that push.
+With a master the push is over when the master has taken the message, and the worker counts the
+block after that. No function of this file waits: each returns its answer, and the runtime calls it
+again.
 
 The lag rule covers BSP, SSP, pBSP, pSSP and the fraction rule: a worker with clock c passes if the
 wanted share of the inspected workers has a clock of at least c - staleness. The inspected workers
-are all others, or a sample of them drawn without replacement (Wang et al. 2017, section 6.1). Only
-workers that have joined and not left count: a worker that is starting, paused, done or dead delays
-no other worker.
+are all other workers, or a sample drawn without replacement from the other workers (Wang et al.
+2017, section 6.1). Only workers that have joined and not left count: a worker that is starting,
+paused, done or dead delays no other worker.
 
 Throttled release (Soori et al. 2019) releases all waiting workers as soon as enough of them wait:
 the generation advances, and every worker that arrived in an earlier generation passes.
@@ -35,26 +37,26 @@ ROUNDING = 1e-9  # of a share
 
 @inlined
 def in_run(state):
-    """Whether a worker in this state has joined and not left."""
+    """Return whether a worker in this state has joined and not left."""
     return state == layout.ACTIVE or state == layout.WAITING
 
 
 @inlined
 def within(clock, least, staleness):
-    """Whether a worker at clock `least` no longer delays one at `clock`, by the lag rule."""
+    """Return whether a worker at clock `least` no longer delays one at `clock`, by the lag rule."""
     return clock - least <= staleness
 
 
 @inlined
 def enough(near, of, share):
-    """Whether `near` workers are at least the wanted share of `of` workers, up to rounding."""
+    """Return whether `near` is at least the wanted share of `of` workers, up to rounding."""
     # 7 of 25 are 0.28, whose product with 25 is above 7 in floating point
     return near >= (share - ROUNDING) * of
 
 
 @inlined
 def sees(table, me, k):
-    """Whether worker `k` is in the run, is not `me`, and is one that the barrier inspects."""
+    """Return whether `k` is another worker in the run that the barrier of `me` inspects."""
     is_near = table[k, layout.T_GROUP] == table[me, layout.T_GROUP]
     return k != me and is_near and in_run(load(table[k], layout.T_STATE))
 
@@ -83,11 +85,14 @@ def others_in_run(table, me):
 
 @helper
 def lag_allows(table, me, clock, staleness, sample, share, stream):
-    """Return whether enough of the sampled workers are within the bound, the lead, and the stream.
+    """Draw a sample of the other workers and apply the lag rule to it.
 
-    Each of the remaining others is drawn with the chance (still wanted) / (still left). This makes
-    every set of that size equally likely. The lead is counted from the slowest of all others, drawn
-    or not.
+    Return (1) whether enough of the sampled workers are within the bound, (2) the lead, which is
+    `clock` less the least clock of all other workers, sampled or not, and (3) the generator's next
+    state.
+
+    The scan draws each worker with the chance (workers still wanted) / (workers still to scan).
+    This makes every sample of the wanted size equally likely.
     """
     least = clock  # in the same scan as the draw: a second one might see a worker that joined since
     # an upper bound: a worker counts if it is in the run when the loop comes to it
@@ -114,7 +119,11 @@ def lag_allows(table, me, clock, staleness, sample, share, stream):
 
 @helper
 def throttle_allows(plan, table, control, me):
-    """Whether enough workers wait, or have waited since this one arrived."""
+    """Return whether the throttled barrier releases worker `me`.
+
+    It does if enough workers wait, or if enough have waited since `me` arrived. The function writes
+    T_ARRIVED of `me`, and advances GENERATION if enough workers wait.
+    """
     state = table[me]
     generation = load(control, layout.GENERATION)
     arrived = state[layout.T_ARRIVED]
@@ -125,8 +134,9 @@ def throttle_allows(plan, table, control, me):
         waiting = 0
         live = 0
         for k in range(table.shape[0]):
-            # A worker that waits at a plane comes to no barrier, and may wait for a worker that has
-            # come. A worker that has done its share of the open epochs does not come either.
+            # A worker that waits at a plane does not arrive at the barrier: it may itself wait for
+            # a worker that has arrived. A worker that has done its share of the open epochs does
+            # not arrive either.
             stays_away = load(table[k], layout.T_PLANE_WAIT) != 0
             stays_away = stays_away or (k != me and waits_for_epochs(table, control, plan, k))
             if in_run(load(table[k], layout.T_STATE)) and not stays_away:
@@ -135,7 +145,7 @@ def throttle_allows(plan, table, control, me):
                     waiting += 1
         if waiting < min(plan.available, live):
             return False
-        # the first worker advances it; the others' compare-exchange fails
+        # the first worker advances the generation; the others' compare-exchange fails
         compare_exchange(control, layout.GENERATION, generation, generation + 1)
     store(state, layout.T_ARRIVED, 0)
     return True
@@ -143,11 +153,14 @@ def throttle_allows(plan, table, control, me):
 
 @helper
 def may_pass(plan, table, control, me):
-    """Whether worker `me` may start the block after the last one it completed."""
+    """Return whether worker `me` may start the block after the last one it completed.
+
+    If so, the function writes T_PASSED and T_LAG of `me`.
+    """
     state = table[me]
     clock = state[layout.T_CLOCK]
     if state[layout.T_PASSED] > clock:
-        return True  # it did pass, and has found nothing to claim since
+        return True  # the worker has passed already, and has found nothing to claim since
     if plan.barrier == ASKED:
         return False
     if plan.barrier == LAG:
@@ -177,7 +190,7 @@ def poll(plan, table, control, me):
 
 @kernel
 def move_on(control, generation):
-    """Advance GENERATION to a number released at another site, unless it is that far already."""
+    """Raise GENERATION to at least `generation`, a number released at another site."""
     while True:
         now = load(control, layout.GENERATION)
         if now >= generation:
@@ -188,10 +201,10 @@ def move_on(control, generation):
 
 @helper
 def enter(plan, table, me):
-    """Join the barrier's world at the others' least clock; the first block needs no barrier.
+    """Set the clock of a worker that joins, and let its first block pass without a barrier.
 
-    A worker with rows of its own has to do as many blocks as the others, so it joins at its own
-    clock.
+    The worker joins at the least clock of the other workers. If each worker has rows of its own, it
+    has to do as many blocks as the others, so it joins at its own clock.
     """
     state = table[me]
     least = least_clock(table, me) if plan.shares == 0 else state[layout.T_SHARE]

@@ -1,10 +1,11 @@
 """The part of every quantum before a block: poll, pass the barrier, claim.
 
-A quantum that finds no block yet, or waits at a barrier, polls again for a moment, up to T_POLLS
-times in one wait. The loop does longer waits (`hogshare.engine.loop`).
+If a quantum finds no block yet, or waits at a barrier, it polls again for a moment, up to T_POLLS
+times in one wait. For a longer wait it returns to the loop (`hogshare.engine.loop`). A worker's
+*block in hand* is the block that the worker has claimed and not yet completed (T_BLOCK).
 
-Writers: every worker writes its own row of the table, and the schedule's words by the functions of
-`epoch_schedule`.
+Writers: every worker writes its own row of the table, and calls the functions of `epoch_schedule`,
+which write the schedule's words.
 """
 
 from hogshare.kernels import layout
@@ -19,17 +20,17 @@ from hogshare.kernels.schedule.ordered_rounds import COMPUTED, UNSENT, next_step
 from hogshare.kernels.schedule.shares import rows_before, span_of
 
 # Number of polls of the run's words, a nanosecond each, before a waiting quantum gives up its core
-# once; in plain Python a poll takes as long as a hundred compiled polls. The number is small if
-# every block waits for another worker, which may have no core: behind a barrier, and with a master.
+# once; in plain Python a poll takes as long as a hundred compiled polls. With a barrier or a master
+# every block waits for another worker, which may have no core, so the number is small.
 GLANCES, FEW_GLANCES = (100, 1) if JIT_DISABLED else (10_000, 100)
 
 
 @helper
 def rows_of(ticket, plan, orders, first_t):
-    """Return a block's row order, the block's begin and end in it, and its first row's time.
+    """Return the row order of a block, the block's start and end in the order, and a row count.
 
-    The time is the number of rows visited before, including rows that other machines have visited
-    meanwhile.
+    The count is `first_t` plus the number of rows that all machines visit before the block's first
+    row. The row order is a view of `orders`.
     """
     epoch = ticket // plan.n_blocks
     order = orders[epoch % 2]
@@ -41,7 +42,7 @@ def rows_of(ticket, plan, orders, first_t):
 
 @inlined
 def is_waited_for(schedule, plan):
-    """Whether the other workers alone, without the caller, will make blocks available again."""
+    """Return whether other workers will make blocks available without any call by the caller."""
     ended = load(schedule.control, layout.EPOCHS)
     return ended < plan.max_epochs and ended < load(schedule.control, layout.LIMIT)
 
@@ -50,10 +51,11 @@ def is_waited_for(schedule, plan):
 def poll_again(schedule, plan, me):
     """Poll for some microseconds; return whether the waiting worker may retry in this quantum.
 
-    After the polls the core is given up once, because the awaited worker may need it. On a busy
-    machine this takes milliseconds, so a wait calls this function a few times only, and later
-    quanta of the same wait do not poll. A worker whose wait has ended sets T_POLLED back to 0. No
-    worker polls while all workers must stand still for a repair, or when a stop ends the quantum.
+    After the polls the worker gives up its core once, because the awaited worker may need it. On a
+    busy machine this takes milliseconds. So one wait calls this function at most T_POLLS times,
+    and later quanta of the same wait do not poll. T_POLLED counts these calls; the worker sets it
+    back to 0 when its wait has ended. No worker polls while all workers must pause for a repair, or
+    when a stop ends the quantum.
     """
     control = schedule.control
     state = schedule.table[me]
@@ -82,16 +84,16 @@ def poll_again(schedule, plan, me):
 
 @helper
 def claim_or_wait(schedule, plan, me):
-    """Claim the next block; retry for a moment if there is none yet.
+    """Claim the next block; retry for a moment if there is none yet. Return its ticket or NO_BLOCK.
 
-    It waits for the last blocks of other workers: epoch e may not begin before epoch e - 2 has
-    ended, and a run may not end before its last epoch.
+    There may be none while other workers compute their last blocks: epoch e may not begin before
+    epoch e - 2 has ended, and a run may not end before its last epoch has ended.
     """
     state = schedule.table[me]
     ticket = claim(schedule, plan, me)
     while ticket == layout.NO_BLOCK:
-        # a failed claim has written its block's number: without this the monitor would wait for
-        # that block
+        # a failed claim has written its block's number; without this store the monitor would wait
+        # for that block
         store(state, layout.T_BLOCK, layout.NO_BLOCK)
         if not (is_waited_for(schedule, plan) and poll_again(schedule, plan, me)):
             return ticket
@@ -104,21 +106,22 @@ def claim_or_wait(schedule, plan, me):
 def stop(control, reason):
     """Stop all workers at their next block, from outside of the run; the first reason stays.
 
-    It uses a compare-exchange, as the run's own stops do: between a load and a store another worker
-    might stop the run.
+    A compare-exchange writes the reason, because another worker might stop the run between a load
+    and a store.
     """
     stop_now(control, reason)
 
 
 @helper
 def pass_barrier(plan, schedule, vector, memory, private, me):
-    """Whether the worker may claim its next block; if so, its copy has the others' pushes.
+    """Return whether the worker may claim its next block; if so, pull into its private copy.
 
-    It retries for a moment, unless each poll draws a new sample: of many draws, one would pass by
-    luck.
+    The function retries for a moment. It does not retry if each poll draws a new sample, because
+    one of many samples would pass by chance.
     """
     state = schedule.table[me]
-    if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # otherwise it waits for something else
+    # if T_PASSED is above the clock, the worker has passed already and waits for something else
+    if state[layout.T_PASSED] <= state[layout.T_CLOCK]:
         each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.reuses == 0
         while not may_pass(plan, schedule.table, schedule.control, me):
             if each_draws or not poll_again(schedule, plan, me):
@@ -131,7 +134,7 @@ def pass_barrier(plan, schedule, vector, memory, private, me):
 
 @helper
 def step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """Do `next_step`; poll for a moment until others have had their sections."""
+    """Call `next_step`; while it answers QUANTUM_WAIT, poll for a moment and call it again."""
     answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
     while answer == layout.QUANTUM_WAIT and poll_again(schedule, plan, me):
         answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
@@ -142,7 +145,7 @@ def step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me):
 
 @helper
 def nothing_to_claim(schedule, plan, me):
-    """Return the answer of a quantum that finds no block."""
+    """Return the answer of a quantum that finds no block; stop the run after its last epoch."""
     control = schedule.control
     schedule.table[me, layout.T_BLOCK] = layout.NO_BLOCK
     epochs = load(control, layout.EPOCHS)

@@ -1,7 +1,8 @@
 """Block times on a virtual clock: one random number for each block of each worker.
 
-A draw depends only on the seed, the worker and the number of its block. So it is the same for any
-interleaving of the workers, for any barrier, and for a simulation with or without a model.
+A draw depends only on the seed, the worker and the number of the worker's block. So the draw is the
+same for any interleaving of the workers, for any barrier, and for a simulation with or without a
+model.
 """
 
 import math
@@ -21,7 +22,7 @@ MEASURED = 5
 
 @exact_helper
 def another(state):
-    """Advance the generator's state by two steps: after one step, a small state is still small."""
+    """Return the generator's state after two steps; one step leaves a small state small."""
     return next_random(next_random(state))
 
 
@@ -37,8 +38,8 @@ def normal(state):
 def gamma(shape, state):
     """Draw a gamma number of the given shape and scale 1.
 
-    Source: Marsaglia and Tsang 2000. For a shape below 1 the number comes from a draw of shape + 1,
-    as in their section 6.
+    Source: Marsaglia and Tsang 2000. For a shape below 1 the function draws with shape + 1 and
+    rescales the number, as in their section 6.
     """
     boost = 1.0
     if shape < 1.0:
@@ -62,8 +63,8 @@ def gamma(shape, state):
 def block_seconds(code, a, b, trace, seed, worker, block):
     """Return the virtual seconds that a worker takes for a block.
 
-    code : CONSTANT (a seconds), EXPONENTIAL (mean a), LOG_NORMAL (mean a, b the logarithm's
-        standard deviation), GAMMA (mean a, shape b), UNIFORM (from a to b), MEASURED (an entry of
+    code : CONSTANT (a seconds), EXPONENTIAL (mean a), LOG_NORMAL (mean a, standard deviation b of
+        the logarithm), GAMMA (mean a, shape b), UNIFORM (from a to b), MEASURED (a random entry of
         the trace)
     trace : float64 [n], measured block times; empty unless the code is MEASURED
     seed : seed of the draws, below 2^32

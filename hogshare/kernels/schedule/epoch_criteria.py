@@ -1,8 +1,8 @@
 """The end of an epoch: the criterion, the held-out score, and whether learning goes on.
 
 Writers: only the worker that has taken the ENDER word writes columns, history and EPOCHS, and
-lowers LIMIT. All sums that it reads were added before the count-down of the epoch's blocks, which
-acquires.
+lowers LIMIT. The count-down of the epoch's blocks acquires, so this worker sees all sums that were
+added before.
 """
 
 import numpy as np
@@ -29,11 +29,11 @@ from hogshare.kernels.schedule.epoch_schedule import (
 
 @helper
 def any_nonfinite(private, vector, plan):
-    """Whether any value of the model is not finite."""
+    """Return whether any coefficient or intercept of the model is not finite."""
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
     w = vector.w if in_shared else private.w
     outside = 0
-    # it counts over all values: without an early exit the loop runs at the speed of memory
+    # the loop counts over all values: without an early exit it runs at the speed of memory
     for j in range(w.shape[0]):
         outside += 0 if np.isfinite(w[j]) else 1
     if outside > 0:
@@ -47,9 +47,12 @@ def any_nonfinite(private, vector, plan):
 
 @helper
 def add_cells(sums, n_columns):
-    """Add up the losses of an epoch's cells, in the order of their numbers: this fixes the bits.
+    """Add the losses of an epoch's cells to the epoch's sums, in the order of the cells' numbers.
 
-    sums : the sums of an epoch, followed by a place for each cell
+    The fixed order makes the total the same bit for bit in every run.
+
+    sums : float64[3 * n_columns + n_cells], sums of an epoch and then the loss of each cell;
+        written
     """
     total = 0.0
     for k in range(3 * n_columns, sums.shape[0]):
@@ -63,8 +66,10 @@ def find_criteria(rule, sums, w, divisors, n_rows, criterion):
     """Write the mean of an epoch's losses and penalties, column by column, into `criterion`.
 
     sums : float64[3 * n_columns], sums over the epoch's blocks
-    w, divisors : the model's coefficients and the features' divisors, see `half_squares`
+    w : the model's coefficients
+    divisors : the features' divisors, see `half_squares`
     n_rows : number of training rows
+    criterion : float64[n_columns], overwritten
     """
     n_columns = criterion.shape[0]
     for c in range(n_columns):
@@ -93,15 +98,18 @@ def settle_columns(rule, plan, columns, sums, criterion, score, epoch):
 
 @helper
 def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
-    """Decide after `epoch` whether learning goes on; the worker has taken the ENDER word."""
+    """Decide after `epoch` whether learning goes on.
+
+    The caller must have taken the ENDER word.
+    """
     control = schedule.control
     local = private.local
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
     w = vector.w if in_shared else private.w
     n_columns = local.shape[1]
     n_rows = np.float64(schedule.order.shape[1])
-    # the caller that receives the model checks it too, so after a run's last epoch no check is
-    # needed
+    # the caller checks the model that it receives, so this check may be left out after the run's
+    # last epoch
     handed_back = plan.private == ALONE and epoch + 1 >= plan.max_epochs and not plan.report_epochs
     if not handed_back and any_nonfinite(private, vector, plan):
         stop_now(control, layout.STOPPED_BY_DIVERGENCE)
@@ -117,7 +125,7 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
         # a loss that couples the columns is counted once per row
         parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
         schedule.history[epoch] = total / (n_rows * parts)
-    # the block's scratch is free now: its sums have been added to the epoch's
+    # the block's scratch is free now: its sums have been added to the epoch's sums
     criterion = local[layout.L_STEP]
     score = local[layout.L_LOSS]
     find_criteria(rule, sums, w, memory.divisors, n_rows, criterion)
@@ -145,8 +153,8 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
 def steepest(rule, units, w, average, means):
     """Return the largest component of the gradient mapping, in the features' units if known.
 
-    It is computed from SAGA's average, so it is the gradient at recent models, not at the present
-    one.
+    The gradient comes from SAGA's average: its terms were computed at recent models, not at the
+    present one.
     """
     l2, l1 = strengths(rule)
     n_columns = means.shape[0]
@@ -170,14 +178,15 @@ def steepest(rule, units, w, average, means):
 def call(rule, schedule, memory, sums, w, average, means, epoch):
     """Pause the workers for a convergence check, once an epoch has changed little enough.
 
-    While the gradient is far from zero, an epoch's change of the rows' memory decays like the
-    gradient. Later only few directions remain, which change little from one epoch to the next, and
-    SAGA's average is the gradient to a few per cent. So both numbers indicate convergence without
-    an evaluation.
+    SAGA stores a value for each row, and an epoch changes these values. While the gradient is far
+    from zero, the epoch's change decays like the gradient. Later the gradient is left in few
+    directions, which change little from one epoch to the next, and SAGA's average differs from the
+    gradient by a few per cent. So the change and the average indicate convergence without an
+    evaluation.
 
-    The owner of the ENDER word lowers the limit before EPOCHS advances: at that time no worker has
-    claimed from the epoch after the next one. With several workers some may have claimed from the
-    next epoch. Its change is predicted at the recent rate, and the pause comes after it.
+    The owner of the ENDER word lowers LIMIT before it advances EPOCHS. At that time no worker has
+    claimed a block of epoch + 2. With several workers, some may have claimed blocks of epoch + 1,
+    so the pause comes after epoch + 1, and the change in epoch + 1 is predicted at the recent rate.
     """
     columns = schedule.columns
     n_columns = columns.shape[1]
@@ -206,7 +215,7 @@ def call(rule, schedule, memory, sums, w, average, means, epoch):
 
 @helper
 def epoch_is_over(schedule, plan):
-    """Whether the oldest epoch that has not ended has no block left."""
+    """Return whether the oldest epoch that has not ended has no block left, and no stop is set."""
     epoch = load(schedule.control, layout.EPOCHS)
     return (
         epoch < plan.max_epochs
@@ -220,10 +229,9 @@ def epoch_is_over(schedule, plan):
 def end_epochs(rows, rule, plan, schedule, vector, memory, private, me):
     """End every epoch that is over, in the order of their numbers.
 
-    Two short epochs may be over before the first has been ended, so a worker that completes an
-    epoch's last block cannot simply end this epoch. It takes the ENDER word and ends all epochs
-    that are over. If another worker owns the word, it leaves the work to this owner, which checks
-    again after giving the word back.
+    Two short epochs may be over before the first has been ended. So a worker that completes an
+    epoch's last block takes the ENDER word and ends all epochs that are over. If another worker
+    owns the word, that owner ends them: it checks again after it has given the word back.
     """
     control = schedule.control
     while epoch_is_over(schedule, plan):

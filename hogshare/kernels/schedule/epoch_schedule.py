@@ -1,26 +1,29 @@
 """The schedule in shared words: claims of blocks, count-downs of epochs, orders of rows.
 
+A *ticket* is the number of a block within the run: epoch * n_blocks + block. `control[TICKET]` is
+the next ticket to be claimed.
+
 Writers, and the order of their stores:
 
-- A worker writes its intent ``table[me, T_BLOCK] = ticket`` and then takes the ticket with a
+- A worker writes its intent ``table[me, T_BLOCK] = ticket`` and then claims the ticket with a
   compare-exchange, so a worker that dies at any instruction leaves its block's number behind.
 - A worker that completes a block exchanges the block's entry in ``done``; only the first worker to
-  do so counts the block down in ``remaining``. A block that runs twice (its worker was taken for
-  dead) counts once.
-- Once ``remaining`` is zero, the owner of the ENDER word ends the epoch: it reads the loss sums
-  (all added before the count-down, which acquires), applies the stop criterion, then advances
-  EPOCHS (release). Epochs end in order.
-- There are two orders and two sets of sums, used by the parity of the epoch: epoch e + 1 is
-  prepared once epoch e - 1 has ended, so at most two epochs are open at any time.
-- If workers do not wait for each other's epochs (`EpochPlan.free`), sums exist for more epochs, by
-  the epoch's number. The sums of an ended epoch are cleared for the next epoch that has none. Two
-  orders are enough: a worker is in one epoch, and its share is dealt by the owner of PREPARER,
-  which writes T_DEALT last. If a worker does a block of a worker that was gone two epochs before,
-  it may find other rows in it.
+  do so counts the block down in ``remaining``. If a worker was taken for dead and its block runs
+  twice, the block counts once.
+- Once ``remaining`` is zero, the owner of the ENDER word ends the epoch. It reads the loss sums,
+  which were all added before the count-down (the count-down acquires). It applies the stop
+  criterion and then advances EPOCHS (release). Epochs end in order.
+- There are two orders and two sets of sums; even epochs use one, odd epochs the other. Epoch e + 1
+  is prepared once epoch e - 1 has ended, so at most two epochs are open at any time.
+- If workers do not wait for each other's epochs (`EpochPlan.free`), there are sums for more epochs,
+  indexed by the epoch's number. The sums of an ended epoch are cleared for the next epoch that has
+  none. Two orders are enough: a worker is in one epoch at a time. The owner of PREPARER deals the
+  worker's share, and writes T_DEALT last. If a worker does a block of a worker that has been gone
+  for two epochs, the block may contain other rows.
 - After LIMIT epochs no worker claims: workers leave, and the caller checks convergence and raises
-  LIMIT. With `free`, a worker leaves when all workers have completed LIMIT epochs, in whichever
-  epoch it is itself by then. The owner of the ENDER word may lower LIMIT to an epoch from which no
-  worker has claimed yet (`epoch_criteria.call`).
+  LIMIT. With `free`, a worker leaves when all workers have completed LIMIT epochs, even if it is in
+  a later epoch itself. The owner of the ENDER word may lower LIMIT to an epoch from which no worker
+  has claimed yet (`epoch_criteria.call`).
 - Only the monitor puts a dead worker's block into ``returned``.
 """
 
@@ -72,9 +75,9 @@ class EpochPlan(NamedTuple):
     atomic: int
     shuffle: int
     replace: int  # with chances: draw each visit independently
-    window: int  # neighbours read together in a shuffled order; 0: none, it is wholly random
-    abreast: int  # windows read together, one row of each in turn, see `streams`
-    interleaved: int  # 1: each of those begins a row later than the one before it
+    window: int  # number of adjacent rows that are read together; 0: the order is wholly random
+    abreast: int  # number of windows read together, one row of each in turn, see `streams`
+    interleaved: int  # 1: each of these windows begins a row later than the window before it
     seed: int
     record_every: int  # blocks between snapshots; 0: never
     report_epochs: int  # 1: leave the kernel at the end of an epoch
@@ -90,8 +93,8 @@ class EpochPlan(NamedTuple):
     reuses: int  # 1: a worker that may not pass draws the same sample again
     available: int
     gradients: int  # number of messages in a master's update; the next three also concern masters
-    cutoff: int  # largest age, in versions, of a message that is not dropped; -1: no limit
-    damped: int  # 1: a message counts by one over one plus its age
+    cutoff: int  # largest age of a message that is not dropped, see `master_updates`; -1: no limit
+    damped: int  # 1: a message has the weight 1 / (1 + its age)
     inline: int  # 1: the only worker is its own master
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
     parts: int  # number of parts of the one vector, read and written separately; 0: row by row
@@ -121,7 +124,7 @@ def slot_of(schedule, epoch):
 
 @helper
 def clear_slot(schedule, plan, slot):
-    """Reset the count and the sums for an epoch."""
+    """Reset the count of remaining blocks and the sums for an epoch."""
     schedule.remaining[slot * layout.WORD] = plan.n_blocks
     for c in range(schedule.sums.shape[1]):
         schedule.sums[slot, c] = 0.0
@@ -136,7 +139,7 @@ def open_epoch(schedule, plan, epoch):
 
 @helper
 def prepare_share(schedule, plan, owner, epoch, me):
-    """Deal a worker's rows of its next epoch if PREPARER is free; return whether they are dealt."""
+    """Deal the rows of `owner` for `epoch` if PREPARER is free; return whether they are dealt."""
     control, of_owner = schedule.control, schedule.table[owner]
     if load(of_owner, layout.T_DEALT) <= epoch:
         if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
@@ -153,7 +156,7 @@ def prepare_share(schedule, plan, owner, epoch, me):
 
 @helper
 def prepare_order(schedule, plan, epoch, me):
-    """Shuffle the order of `epoch` if PREPARER and the order's place are free."""
+    """Write the row order of `epoch` if PREPARER is free and epoch - 2 has ended."""
     control = schedule.control
     if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
         return
@@ -199,9 +202,9 @@ def take_returned(schedule, me):
 
 @helper
 def is_open(schedule, plan, epoch, is_late, me):
-    """Return whether blocks of an epoch may be claimed; prepare the next order in time.
+    """Return whether blocks of an epoch may be claimed; prepare row orders that are due.
 
-    is_late : whether the middle of the epoch has passed
+    is_late : whether the middle of the epoch has passed; if so, the next epoch's order is due
     """
     control = schedule.control
     if epoch >= load(control, layout.LIMIT):
@@ -209,7 +212,7 @@ def is_open(schedule, plan, epoch, is_late, me):
     ready = load(control, layout.READY)
     wanted = min(epoch + 1 if is_late else epoch, plan.max_epochs - 1)
     if ready <= wanted and load(control, layout.EPOCHS) >= ready - 1:
-        # from the middle of an epoch on, a worker that claims prepares the next one's order
+        # from the middle of an epoch on, a worker that claims prepares the next epoch's order
         prepare_order(schedule, plan, ready, me)
         ready = load(control, layout.READY)
     # a block of this epoch may only start once epoch - 2 has ended: see the file's head
@@ -218,11 +221,11 @@ def is_open(schedule, plan, epoch, is_late, me):
 
 @helper
 def must_wait(table, control, epoch):
-    """Whether, with `EpochPlan.free`, a worker may not begin a block of an epoch yet.
+    """Return whether, with `EpochPlan.free`, a worker may not begin a block of an epoch yet.
 
-    It has to wait (1) if all workers pause now, (2) if the epoch has no sums yet, or (3) if another
-    worker is still starting and the epoch would be the third open one: so no worker runs ahead
-    alone.
+    The worker has to wait (1) if all workers pause now, (2) if the epoch has no sums yet, or (3) if
+    another worker is still starting and the epoch would be the third open one. Condition (3) keeps
+    one worker from running ahead alone.
     """
     ended = load(control, layout.EPOCHS)
     if ended >= load(control, layout.LIMIT) or epoch >= load(control, layout.READY):
@@ -236,7 +239,7 @@ def must_wait(table, control, epoch):
 
 @helper
 def claim_of_share(schedule, plan, me, owner):
-    """Claim the next block of the share of worker `owner`: of `me` itself, or of a gone worker."""
+    """Claim for `me` the next block of the share of `owner`, which is `me` or a gone worker."""
     state = schedule.table[me]
     of_owner = schedule.table[owner]
     per_epoch = plan.n_blocks // plan.shares
@@ -262,7 +265,7 @@ def claim_of_share(schedule, plan, me, owner):
 
 @helper
 def waits_for_epochs(table, control, plan, me):
-    """Whether a worker's next block is in an epoch that begins only when others are done."""
+    """Return whether a worker's next block is in an epoch that waits for other workers' blocks."""
     if plan.shares == 0:
         return False
     epoch = table[me, layout.T_SHARE] // (plan.n_blocks // plan.shares)
@@ -278,8 +281,8 @@ def waits_for_epochs(table, control, plan, me):
 def claim_own(schedule, plan, me):
     """Claim the next block of the worker's own rows, or a block left by a worker that is gone.
 
-    With `EpochPlan.free` a left block comes first if its share is further behind than the worker's
-    own share.
+    With `EpochPlan.free`, a left block comes first if fewer blocks of its share have been claimed
+    than of the worker's own share.
     """
     if plan.free != 0:
         ticket = claim_left(schedule, plan, me, schedule.table[me, layout.T_SHARE])
@@ -307,11 +310,12 @@ def claim_left(schedule, plan, me, before):
 
 @helper
 def cell_is_free(schedule, plan, epoch, cell):
-    """Whether the earlier cells that share a cell's numbers are done: see `grid_quanta`.
+    """Return whether the earlier cells that share a group with a cell are done: see `grid_quanta`.
 
-    Cells follow each other along diagonals: cell ``d * grid + g`` has group g of the first kind and
-    group ``(g + d) % grid`` of the second. So for each of its two groups the preceding cell is on
-    the preceding diagonal, and the worker of that cell has waited for the cells before it.
+    Cells are numbered along diagonals: cell ``d * grid + g`` has group g of the first kind and
+    group ``(g + d) % grid`` of the second kind. For each of the two groups, the preceding cell with
+    this group is on the preceding diagonal. The worker of that cell has waited for the cells before
+    that cell, so two marks are enough.
     """
     control = schedule.control
     if load(control, layout.EPOCHS) < epoch:
@@ -331,8 +335,9 @@ def cell_is_free(schedule, plan, epoch, cell):
 def claim(schedule, plan, me):
     """Claim the next block.
 
-    Returns its ticket (epoch * n_blocks + block), or FINISH_EPOCH, or NO_BLOCK if there is nothing
-    to claim now. `control[STOP]` and `control[EPOCHS]` say whether there will be.
+    Return its ticket (epoch * n_blocks + block), or FINISH_EPOCH, or NO_BLOCK if there is nothing
+    to claim now. After NO_BLOCK, `control[STOP]` and `control[EPOCHS]` say whether there will be
+    more blocks. The function writes T_BLOCK of `me`, even if the claim fails.
     """
     control = schedule.control
     if load(control, layout.RETURNED) > 0:
@@ -347,7 +352,7 @@ def claim(schedule, plan, me):
         is_late = 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1
         if not is_open(schedule, plan, epoch, is_late, me):
             return layout.NO_BLOCK
-        # tickets ascend: the awaited worker has its cell in hand and never waits
+        # tickets ascend: the awaited worker has claimed its cell already and does not wait
         if plan.grid > 0 and not cell_is_free(schedule, plan, epoch, ticket % plan.n_blocks):
             return layout.NO_BLOCK
         # the intent before the exchange: a worker that dies in between leaves its block's number
@@ -366,6 +371,7 @@ def stop_now(control, reason):
 def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
     """Apply scikit-learn's stop rule to each column; return True if no column learns any more.
 
+    columns : the columns' state (C_ACTIVE, C_BEST, C_PATIENCE, C_ETA, ...), updated in place
     criterion : float64[n_columns], mean of losses and penalties, unused with early stopping
     score : float64[n_columns], validation scores, used with early stopping
     """
@@ -397,8 +403,8 @@ def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
 def note_event(schedule, worker, ticket, version, proposals):
     """Record an event that has just changed the model, if the run is recorded.
 
-    Events are stored in the order in which they happen; on one vector without locks, a block is
-    recorded when it ends.
+    Events are stored in the order in which they happen. If workers write one vector without locks,
+    a block's event is recorded when the block ends.
     """
     if schedule.recording.shape[0] == 0:
         return
@@ -414,7 +420,7 @@ def note_event(schedule, worker, ticket, version, proposals):
 def workers_left(schedule):
     """Count the workers that have not died.
 
-    It does not count the workers in the run, because these leave in any order at the run's end.
+    The workers in the run would be the wrong number: at the run's end they leave in any order.
     """
     count = 0
     for k in range(schedule.table.shape[0]):
@@ -425,18 +431,18 @@ def workers_left(schedule):
 
 @inlined
 def must_leave(control, ordered):
-    """Whether a stop ends the quantum at once; in an ordered run only the caller's stop does."""
+    """Return whether a stop ends the quantum at once: in an ordered run, only the caller's stop."""
     stopped = load(control, layout.STOP)
     return stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER)
 
 
 @inlined
 def tick(plan, state, me):
-    """Count a worker's block in hand as done; then it has no block, and its clock advances last.
+    """Count the worker's current block as done, clear T_BLOCK, and advance the clock last.
 
-    With shares the clock counts only blocks of the worker's own share. If it also counted a dead
-    worker's blocks, it would be ahead of others that have equally many blocks left: it would wait
-    for them, and they for it.
+    With shares the clock counts only blocks of the worker's own share. If the clock also counted
+    blocks of a dead worker, it would be ahead of the clocks of workers that have equally many
+    blocks left. Then this worker would wait for the others, and the others for this worker.
     """
     is_own = plan.shares == 0 or state[layout.T_BLOCK] % plan.shares == me - plan.first
     state[layout.T_BLOCK] = layout.NO_BLOCK
@@ -451,7 +457,8 @@ def news_of(plan, last, completed):
     """Return the answer after a completed block: QUANTUM_RECORD, QUANTUM_EPOCH or QUANTUM_OVER.
 
     last : whether the block was its epoch's last
-    completed : number of blocks completed by all workers; 0 if this block had been completed before
+    completed : number of blocks completed by all workers; 0 if another worker had completed this
+        block already
     """
     if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
         return layout.QUANTUM_RECORD
@@ -460,9 +467,9 @@ def news_of(plan, last, completed):
 
 @helper
 def complete(schedule, plan, ticket, local):
-    """Count a block as completed and add its sums.
+    """Count a block as completed, and add its sums to the sums of its epoch.
 
-    Returns whether the block was its epoch's last, and the number of blocks completed so far (0 if
+    Return whether the block was its epoch's last, and the number of blocks completed so far (0 if
     another worker had completed this block already).
     """
     epoch = ticket // plan.n_blocks

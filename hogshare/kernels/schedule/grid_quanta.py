@@ -1,22 +1,22 @@
-"""Quanta on the grid: a block is a cell of the data, whose numbers no other worker writes.
+"""Quanta on the grid: a block is a cell of the data, whose parameters no other worker writes.
 
-A row touches numbers of two kinds, such as a user's and an item's factors, and the users and the
-items are each cut into groups. A cell contains the rows of one group of users and one group of
-items. Cells are numbered along diagonals, so adjacent cells of a diagonal have no group in common.
-Workers claim cells in the order of their numbers, and wait until the earlier cells that share a
-group with theirs are done (`epoch_schedule.cell_is_free`). So every number takes its steps in the
-order of the cells, for any worker and any timing, and the model has the same bits as with one
-worker.
+A row reads and writes parameters of two kinds, for instance the factors of a user and of an item.
+The users are cut into groups, and the items are cut into as many groups. A cell contains the rows
+of one group of users and one group of items. Cells are numbered along diagonals, so adjacent cells
+of a diagonal have no group in common. Workers claim cells in the order of their numbers. A worker
+waits until the earlier cells that share a group with its cell are done
+(`epoch_schedule.cell_is_free`). So every parameter takes its steps in the order of the cells, for
+any worker and any timing, and the model has the same bits as with one worker.
 
-Writers: worker `me` writes the numbers of the cell in hand, and the cell's place in its epoch's
-sums; everything else is written as in `hogshare.kernels.schedule.epoch_schedule`. Readers: a worker
-that claims a later cell of the same numbers reads them after it has read the mark in `done`, which
-the writer exchanged at the end of its cell. If a worker has died, the next claim gets its cell
-before any other.
+Writers: worker `me` writes the parameters of its current cell, and the cell's place in its epoch's
+sums; everything else is written as in `hogshare.kernels.schedule.epoch_schedule`. Readers: the next
+worker to claim a cell of the same parameters first reads the mark in `done`, which the writer
+exchanged at the end of its cell, and then the parameters. If a worker has died, the next claim gets
+the dead worker's cell before any other.
 
 Sources: DSGD (Gemulla, Nijkamp, Haas and Sismanis 2011), whose strata are the diagonals, with a
-barrier after each; FPSGD (Zhuang, Chin, Juan and Lin 2013), which has no barrier and draws cells at
-random.
+barrier after each stratum; FPSGD (Zhuang, Chin, Juan and Lin 2013), which has no barrier and draws
+cells at random.
 """
 
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ class Cells(NamedTuple):
 
     rows : empty rows of a linear problem, which the common signature of quanta needs
     data : the problem's own arrays, with rows stored cell by cell
-    ends : int64 (n_cells,), where each cell's rows end
+    ends : int64 (n_cells,), end of each cell's rows in the stored order
     """
 
     rows: RowArrays
@@ -48,7 +48,10 @@ class Cells(NamedTuple):
 
 @helper
 def cell_of_factors(cells, rule, plan, schedule, vector, private, ticket):
-    """Take a step for each rating of a cell; return the number of ratings."""
+    """Take a step for each rating of a cell; return the number of ratings.
+
+    The factors in `vector.w` are written, and the cell's loss in its epoch's sums.
+    """
     epoch, cell = ticket // plan.n_blocks, ticket % plan.n_blocks
     first, end = 0 if cell == 0 else cells.ends[cell - 1], cells.ends[cell]
     start_block(private.local)
@@ -65,6 +68,6 @@ def cell_of_factors(cells, rule, plan, schedule, vector, private, ticket):
     loss += factors.advance_between(vector.w, cells.data, first, middle, eta)
     if not np.isfinite(loss):
         stop_now(schedule.control, layout.STOPPED_BY_DIVERGENCE)
-    # in the cell's own place: a sum in the order in which cells end would depend on timing
+    # in the cell's own place: a sum in the order in which the cells end would depend on timing
     schedule.sums[slot_of(schedule, epoch), 3 * private.local.shape[1] + cell] = loss
     return end - first

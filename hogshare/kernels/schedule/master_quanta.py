@@ -1,8 +1,8 @@
 """Quanta on the master's plane: read a snapshot, compute, post a message.
 
-The table in `hogshare.kernels.schedule.quanta` contains the kernels that this factory makes. For
-the snapshot, and for the worker or master that takes messages, see
-`hogshare.kernels.exchange.master_updates`.
+The table in `hogshare.kernels.schedule.quanta` contains the kernels that `master_quantum` makes.
+`hogshare.kernels.exchange.master_updates` describes the snapshot, and which workers or processes
+take the messages.
 """
 
 from hogshare.kernels import layout
@@ -37,10 +37,10 @@ from hogshare.kernels.schedule.worker_life import WORK, move
 
 @helper
 def may_go_on(plan, mail, me):
-    """Whether the master has taken enough of a worker's messages for the worker to go on.
+    """Return whether the master has taken enough of a worker's messages for the worker to go on.
 
-    With a barrier the master must have taken all messages that the worker has posted: see
-    `count_posted`.
+    With a barrier the master must have taken every posted message (see `count_posted`); without
+    one, the mailbox must have a free slot.
     """
     return has_capacity(mail.box, me) if plan.barrier == FREE else all_taken(mail.box, me)
 
@@ -58,7 +58,7 @@ def is_answered(plan, schedule, vector, mail, me):
 
 @helper
 def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """Do `next_step`; help the master, and retry for a moment."""
+    """Call `next_step`; while it answers QUANTUM_WAIT, help the master and call it again."""
     answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
     while answer == layout.QUANTUM_WAIT:
         help_master(plan, schedule, vector, mail, me)
@@ -71,10 +71,10 @@ def step_or_help(rows, rule, plan, schedule, vector, memory, mail, private, me):
 
 @inlined
 def count_posted(plan, state, me):
-    """Count the worker's block, whose message the master has taken, as done.
+    """Count the worker's block as done; the master must have taken the block's message.
 
-    With a barrier the clock advances after the master has taken the push. So a worker that passes
-    because of that clock and then reads the model has the message's effect.
+    With a barrier the clock advances only after the master has taken the push. So if another worker
+    passes because of this clock and then reads the model, the model contains the push.
     """
     if state[layout.T_COMPUTED] == POSTED:
         state[layout.T_COMPUTED] = 0
@@ -83,16 +83,17 @@ def count_posted(plan, state, me):
 
 @helper
 def read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Read a snapshot of the master's model for a block's rows; False if no attempt succeeds."""
+    """Read a snapshot of the master's model for a block's rows; return whether this succeeded."""
     order, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
     return read_snapshot(rows, order, first, end, plan, schedule, vector, mail, private, me)
 
 
 @helper
 def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, ticket):
-    """Return COMPUTE if the block in hand has had its snapshot and sleep, or what is missing.
+    """Read the snapshot of the worker's block; return COMPUTE once the block can be computed.
 
-    A block whose snapshot cannot be read stays in hand.
+    Return QUANTUM_SLEEP if the worker has to sleep first, and QUANTUM_WAIT if the snapshot could
+    not be read. In both cases the block stays claimed, and a later call goes on.
     """
     state = schedule.table[me]
     if plan.sleeps != 0 and state[layout.T_SLEEPS] != 0:
@@ -107,10 +108,12 @@ def ready_to_compute(rows, rule, plan, schedule, vector, mail, private, me, tick
 
 
 def message_of(copied, single=False):
-    """Make the helper that computes a block at its snapshot and writes the message, unposted.
+    """Make the helper that computes a block at its snapshot and writes its message.
 
-    copied : whether steps are taken on a copy with a scale, not with penalties on the rows' own
-        places
+    The helper does not post the message.
+
+    copied : whether steps are taken on a copy of the model with a scale; if False, each row's step
+        and penalty change only the row's own coefficients
     single : whether the model has one column
     """
 
@@ -140,7 +143,8 @@ message_of_column, message_of_columns = message_of(True, True), message_of(True)
 def master_quantum(ordered, copied, single, outside):
     """Make the body of a quantum on the master's plane; see `quantum_of` and `message_of`.
 
-    With `outside` the code that takes a step writes it into the slot of the worker's next message.
+    With `outside`, Python code takes a block's step and writes the step into the slot of the
+    worker's next message.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):

@@ -4,38 +4,38 @@ Floating-point sums depend on their order, and so does the assignment of blocks.
 worker folds and claims in its *section*. Sections follow each other: round 0 of worker 0, of worker
 1, ..., round 1 of worker 0, and so on. In a section a worker (1) folds the block that it has
 computed, (2) counts it, (3) ends the epoch if the block was its last one, and (4) claims the next
-block. When all sections of the round are over, every worker computes its block from the shared
-vector as the sections left it. The next round's sections begin when all workers have computed. So
-in round k worker j of P gets the block k P + j. Every decision (an epoch's end, a step size, a
-stop) is taken in a section, while no worker computes. The model depends on the seed and the number
-of workers only.
+block. When all sections of the round are over, every worker pulls the shared vector and computes
+its block. The next round's sections begin when all workers have computed. So in round k worker j of
+P workers gets the block k P + j. Every decision (an epoch's end, a step size, a stop) is taken in a
+section, while no worker computes. The model depends only on the seed and the number of workers.
 
-A user's plane has nothing to fold. Instead the section calls the plane, and goes on when the plane
-yields its first `Until` (`hogshare.engine.loop`). The plane's code after that yield runs when all
-sections of the round are over, for all workers at the same time, before the next block. So the
-plane may wait for data that other workers have written in their sections, or may write after the
-sections. If the plane depends on the seed and the number of workers only, so does the run.
+With a user's plane there is nothing to fold. Instead the section calls the plane, and goes on when
+the plane yields its first `Until` (`hogshare.engine.loop`). The plane's code after that yield runs
+when all sections of the round are over, for all workers at the same time, before the next block. So
+the plane may wait for data that other workers have written in their sections, or may write after
+the sections. If the plane depends only on the seed and the number of workers, the run depends only
+on them.
 
 If mini-batches are split (`EpochPlan.split`), the blocks of a round are the parts of one
-mini-batch. Each worker computes the gradient of its part at the same vector, and the first section
+mini-batch. All workers compute the gradients of their parts at the same vector. The first section
 of the round takes one step by the sum of these gradients, outside of kernels. So a run takes the
 same steps for any number of workers. Each worker writes its own T_PART until the round's sections
-begin; no worker computes then. The worker that takes the step clears T_PART of all workers, and
-sets its own to STEPPED until its block is folded.
+begin. In the first section no worker computes, and the section's worker clears T_PART of all
+workers; it sets its own T_PART to STEPPED until its block is folded.
 
 A run in step over sites repeats these rounds, with all of its workers, in the memory of each site.
-Each worker computes at one site (T_SITE), and its block's result is sent to the other sites before
-the worker counts as ready there. Folds, claims, ends of epochs and the plane's calls are repeated
-at all sites with the same numbers. So nothing else is ever sent, and all sites have the same bits.
-If a block asks for a stop (T_STOPS), the stop counts in the worker's section, where all sites are
-at the same point.
+Each worker computes at one site (T_SITE). Its block's result is sent to the other sites, and the
+worker counts as ready at a site once the result has come. Folds, claims, ends of epochs and the
+plane's calls are repeated at all sites with the same values. So nothing else is ever sent, and all
+sites have the same bits. If a block asks for a stop (T_STOPS), the stop takes effect in the
+worker's section, where all sites are at the same point.
 
-Writers: SECTION is the number of the next section; its worker writes it at the section's end
-(releasing), and any worker moves it past a worker that is gone, by a compare-exchange. Readers: all
-workers, acquiring, so a section sees all sections before it. The sections wait for a worker that is
-starting. They skip a worker that is done or dead, and a paused worker until the caller raises the
-limit. The caller raises it when all workers pause, so no worker is skipped by chance. After a death
-the run goes on, with other bits.
+Writers: SECTION is the number of the next section. The section's worker writes SECTION at the
+section's end (releasing); any worker moves SECTION past a worker that is gone, by a
+compare-exchange. Readers: all workers, acquiring, so a section sees all sections before it. The
+sections wait for a worker that is starting. They skip a worker that is done or dead, and they skip
+a paused worker until the caller raises the limit. The caller raises the limit when all workers
+pause, so no worker is skipped by chance. After a death the run goes on, with other bits.
 """
 
 from hogshare.kernels import layout
@@ -72,7 +72,7 @@ LEAVE = 2
 
 @helper
 def take_place(schedule, me):
-    """Find the first section of a worker that joins, or returns from a pause."""
+    """Write into its row the first round of a worker that joins, or returns from a pause."""
     state = schedule.table[me]
     n = schedule.table.shape[0]
     section = load(schedule.control, layout.SECTION)
@@ -86,7 +86,7 @@ def take_place(schedule, me):
 
 @helper
 def is_gone(schedule, worker):
-    """Whether a worker's section may be skipped."""
+    """Return whether a worker's section may be skipped."""
     control = schedule.control
     state = load(schedule.table[worker], layout.T_STATE)
     if state == layout.RESTING:
@@ -96,7 +96,7 @@ def is_gone(schedule, worker):
 
 @helper
 def has_come(schedule, section):
-    """Whether all sections before this one are over; skip the sections of workers that are gone."""
+    """Return whether all sections before `section` are over; skip sections of gone workers."""
     control = schedule.control
     n = schedule.table.shape[0]
     while True:
@@ -111,7 +111,7 @@ def has_come(schedule, section):
 
 @helper
 def all_are_ready(schedule, round_):
-    """Whether all blocks that are folded in this round have been computed."""
+    """Return whether all blocks that are folded in this round have been computed."""
     for k in range(schedule.table.shape[0]):
         if load(schedule.table[k], layout.T_READY) < round_ and not is_gone(schedule, k):
             return False
@@ -120,7 +120,7 @@ def all_are_ready(schedule, round_):
 
 @helper
 def end_section(schedule, me):
-    """End the worker's section, and begin the next worker's."""
+    """End the worker's section, so the section of the next worker begins."""
     state = schedule.table[me]
     section = state[layout.T_ROUND] * schedule.table.shape[0] + me
     state[layout.T_ROUND] += 1
@@ -132,11 +132,11 @@ def end_section(schedule, me):
 
 @helper
 def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
-    """Fold the block in hand into the shared vector, or by way of the master, and count it.
+    """Fold the worker's block into the shared vector, or post it to the master, and count it.
 
-    Returns QUANTUM_OVER if the section goes on now. If it goes on at the next call, returns
-    QUANTUM_GATHER for the step of a split mini-batch, QUANTUM_WAIT for the master, QUANTUM_RECORD
-    or QUANTUM_EPOCH.
+    Return QUANTUM_OVER if the section goes on now. Otherwise the section goes on at the next call,
+    and the answer says what happens before: QUANTUM_GATHER for the step of a split mini-batch,
+    QUANTUM_WAIT for the master, QUANTUM_RECORD or QUANTUM_EPOCH.
     """
     state = schedule.table[me]
     if state[layout.T_PART] > 0:
@@ -169,9 +169,9 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
 
 @helper
 def is_safe(schedule, plan):
-    """Whether no other worker can have a row of the next block in its own block of this round.
+    """Return whether no other worker's block of this round can share a row with the next block.
 
-    A row's entry in the memory of rows is written during the computation. The blocks of an epoch
+    A row's entry in the memory of rows is written during the computation. Blocks of the same epoch
     have no row in common, but blocks of two epochs may have one, so an epoch begins in a new round.
     """
     control = schedule.control
@@ -183,7 +183,10 @@ def is_safe(schedule, plan):
 
 @helper
 def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
-    """Claim the next block; without one, decide whether the worker leaves or pauses."""
+    """Claim the next block; if there is none, decide whether the worker leaves or pauses.
+
+    The decision is written into T_WISH of `me`.
+    """
     control = schedule.control
     state = schedule.table[me]
     if load(control, layout.STOP) != layout.RUNNING:
@@ -206,7 +209,7 @@ def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
 
 @helper
 def count_brought(plan, schedule, me):
-    """Count the worker as ready for its section, because every site has its block's result now."""
+    """Mark the worker as ready for its section: every site has its block's result now."""
     state = schedule.table[me]
     if plan.private == ALONE and state[layout.T_SITE] == layout.REMOTE:
         record_push(schedule, me)  # the site that computed it has counted the push already
@@ -218,12 +221,12 @@ def count_brought(plan, schedule, me):
 def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Return a worker's next action: COMPUTE the block in hand, AGAIN, or a ``QUANTUM_`` answer.
 
-    With a user's plane the quantum ends after every fold (QUANTUM_OVER or another answer), so the
+    With a user's plane the quantum ends after every block (QUANTUM_OVER or another answer), so the
     loop can call the plane.
 
-    The stop word is read only where all workers of a round see the same value: in a section, and
-    after all sections of a round. A worker that leaves or pauses has one more section, for the
-    remaining changes of its copy.
+    The stop word is read only at points where all workers of a round see the same value: in a
+    section, and after all sections of a round. A worker that leaves or pauses has one more section,
+    in which it folds the remaining changes of its copy.
     """
     control = schedule.control
     state = schedule.table[me]
@@ -240,7 +243,8 @@ def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
         if not has_come(schedule, state[layout.T_ROUND] * n):
             return layout.QUANTUM_WAIT
         stopped = load(control, layout.STOP)
-        # a caller's stop over sites comes when some workers have pulled: all pull, or bits differ
+        # A caller's stop over sites may come after some workers have pulled. The others pull too,
+        # or the sites' bits would differ.
         is_pulled = stopped == layout.RUNNING or stopped == layout.STOPPED_IN_STEP
         if plan.private == EXCHANGE and is_pulled:
             # not with a master: its snapshot is read when the rows are known

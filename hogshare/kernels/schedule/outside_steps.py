@@ -12,7 +12,8 @@ from hogshare.kernels.jit.decorators import kernel
 def subtract(w, places, step):
     """Subtract a step from the one vector by atomic adds, so no add is lost.
 
-    places : int64, the places of `step` and `w` to subtract at; empty: all places
+    places : int64, the places of `w` from which `step` is subtracted, entry by entry; if empty,
+        all places
     """
     kind = w.dtype.type
     if places.shape[0] == 0:

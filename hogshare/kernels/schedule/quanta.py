@@ -1,17 +1,18 @@
 """Many blocks in one call: the compiled form of the worker's loop.
 
 A call of a kernel from Python costs microseconds and takes the interpreter's lock, and an epoch of
-a small data set takes a millisecond. So a worker calls a kernel for a *quantum*: it claims,
-computes and pushes up to `n_blocks` blocks without Python, and polls the stop word at every block.
-The loop in Python (`hogshare.engine.loop`) is the same loop with quanta as its computing step.
+a small data set takes a millisecond. So a worker calls a kernel once for a *quantum*. The kernel
+claims, computes and pushes up to `n_blocks` blocks without Python, and polls the stop word at every
+block. The loop in Python (`hogshare.engine.loop`) is the same loop with quanta as its computing
+step.
 
-One factory makes all quanta. Its arguments are constants of the kernel: Numba removes a branch on a
-constant before it infers types, so a fit compiles the rows of its own rule and no others.
+One factory makes all quanta. Its arguments are constants of the kernel. Numba removes a branch on a
+constant before it infers types, so a fit compiles the row loops of its own rule and no others.
 
 With `OUTSIDE` a quantum claims a block, pulls for it, and answers QUANTUM_STEP. The caller takes
-the step at the place that the plane requires (`hogshare.engine.gradient_steps`) and calls again:
-that quantum pushes and counts the block, and claims the next if `n_blocks` is not 0. So each block
-takes one call of a kernel and one of the gradient.
+the step at the place that the plane requires (`hogshare.engine.gradient_steps`) and calls the
+kernel again. The second call pushes and counts the block, and claims the next block if `n_blocks`
+is not 0. So each block takes one call of a kernel and one call of the gradient.
 """
 
 from typing import Any, NamedTuple
@@ -23,9 +24,9 @@ from hogshare.kernels.schedule.master_quanta import master_quantum
 from hogshare.kernels.schedule.shared_quanta import shared_quantum
 from hogshare.kernels.schedule.stale_quanta import stale_quantum
 
-# where a block's step is taken: (ROWS) on its rows; (COPY) on a private copy, with a scale, of the
-# master's snapshot; (OUTSIDE) outside of kernels, between two calls; (CELLS) on the ratings of a
-# cell
+# where a block's step is taken: (ROWS) on its rows; (COPY) on a private copy of the master's
+# snapshot, with a scale; (OUTSIDE) outside of kernels, between two calls; (CELLS) on the ratings of
+# a cell
 ROWS, COPY, OUTSIDE, CELLS = range(4)
 
 
@@ -101,7 +102,7 @@ for _ordered, _name in ((False, "quantum"), (True, "round")):
     _tabulate(f"block_master_{_name}", _kind._replace(plane=MASTER), single=_COLUMNS)
 _kind = QuantumKind(GRADIENT, LOCK_FREE, step=OUTSIDE, virtual=True)
 _tabulate("stale_block_quantum", _kind, single=_COLUMNS)
-# a problem with rows in cells names this quantum as its own, see `CompiledPass`
+# a problem with rows in cells names this quantum in its `CompiledPass`
 factors_quantum = quantum_of("factors_quantum", QuantumKind(GRADIENT, LOCK_FREE, step=CELLS))
 
 

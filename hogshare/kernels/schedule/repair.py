@@ -12,7 +12,7 @@ from hogshare.kernels.schedule.worker_life import CLOSE, DIE, move
 
 @kernel
 def refuse(table_row):
-    """Close a run to a worker that has not joined; False if it has joined: then wait for it."""
+    """Close a run to a worker; return False if the worker has joined, so the caller must wait."""
     return load(table_row, layout.T_STATE) == layout.STARTING and move(table_row, CLOSE)
 
 
@@ -34,7 +34,10 @@ def ask_for_repair(control):
 
 @kernel
 def open_repair(table, control):
-    """Let a worker sum anew if all workers in the run have paused; see `run_membership.pause`."""
+    """Let a worker compute the sums anew once all workers in the run have paused.
+
+    See `run_membership.pause`.
+    """
     wanted = load(control, layout.REPAIR_WANTED)
     if load(control, layout.REPAIRED) == wanted:
         return
@@ -49,7 +52,7 @@ def open_repair(table, control):
 
 @kernel
 def take_sums(control, me):
-    """Take SUMMER for the caller while all workers pause; False if a worker is summing."""
+    """Take SUMMER for the caller while all workers pause; return False if a worker is summing."""
     before = load(control, layout.SUMMER)
     return before <= 0 and compare_exchange(control, layout.SUMMER, before, me) == before
 
@@ -67,20 +70,23 @@ def bury(control, table_row):
     state = load(table_row, layout.T_STATE)
     if in_run(state):
         fetch_add(control, layout.LIVE, -1)
-    # it may have been one of the READERS for which the master waits; the others ask again
+    # the dead worker may be one of the READERS for which the master waits; the others ask again
     store(control, layout.READERS, 0)
     move(table_row, DIE)
 
 
 @kernel
 def close_epoch(remaining, slot):
-    """Do the count-down that a worker owed at its death, when every block was marked as done."""
+    """Set an epoch's count of remaining blocks to 0; every block must be marked as done.
+
+    A worker that died between the mark and the count-down has left the count too high.
+    """
     store(remaining, slot * layout.WORD, 0)
 
 
 @kernel
 def put_back(returned, control, place, block):
-    """Offer `block` (or FINISH_EPOCH) to the next claim; False if the place is still taken."""
+    """Offer `block` (or FINISH_EPOCH) to the next claim; return False if the place is taken."""
     place *= layout.WORD
     if compare_exchange(returned, place, layout.NO_BLOCK, block) != layout.NO_BLOCK:
         return False

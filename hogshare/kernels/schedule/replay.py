@@ -24,9 +24,9 @@ from hogshare.kernels.schedule.master_quanta import (
 
 @kernel
 def prepare_epoch(rule, schedule, plan, epoch):
-    """Shuffle the rows for an epoch, when the epoch before the previous one has ended.
+    """Shuffle the rows for an epoch, and set the step sizes that the previous epoch leaves.
 
-    The steps of the previous epoch are over too.
+    The steps of the previous epoch must be over. The function advances EPOCHS to `epoch` - 1.
     """
     if epoch > 0:
         fade(rule, schedule.columns, epoch - 1)
@@ -35,7 +35,10 @@ def prepare_epoch(rule, schedule, plan, epoch):
 
 
 def compute_again_of(name, copied, single=False):
-    """Make the kernel that computes a block as worker `me` at the present version and posts it."""
+    """Make the kernel that repeats a block of worker `me` on a master's plane.
+
+    The kernel computes the block at the present version of the model and posts its message.
+    """
 
     def compute_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
         read_for_block(rows, rule, plan, schedule, vector, mail, private, me, ticket)
@@ -87,7 +90,7 @@ def take_again(plan, schedule, vector, mail, worker):
 
 @kernel
 def write_again(rows, rule, plan, schedule, vector, memory, private, ticket):
-    """Take the steps of a block on the one vector, with no other worker running."""
+    """Take the steps of a block on the one vector; no other worker may run."""
     order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
     start_block(private.local)
     if rule.method == SAGA:

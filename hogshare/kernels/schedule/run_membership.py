@@ -1,8 +1,8 @@
 """Entering a run, pausing for a repair, and leaving it.
 
-A worker is in the run from `enter_run` to `leave_run`. With T_ENTERS in its row, which is written
-before the run, its first quantum enters, and the quantum that finds nothing more to claim leaves
-(`may_begin`, `parting`); otherwise the loop calls `join` and `leave`.
+A worker is in the run from `enter_run` to `leave_run`. T_ENTERS of its row is written before the
+run. If T_ENTERS is set, the worker's first quantum enters the run, and the quantum that finds
+nothing more to claim leaves it (`may_begin`, `parting`). If not, the loop calls `join` and `leave`.
 
 Writers: every worker writes its own row, its private arrays, and the shared vector under the
 segments' locks. LIVE is changed by atomic adds.
@@ -23,17 +23,18 @@ from hogshare.kernels.schedule.worker_life import CLOSE, JOIN, LEAVE, PAUSE, mov
 
 @helper
 def pause(rule, plan, schedule, vector, memory, private, me, wanted):
-    """Stand still while sums are repaired after a worker's death; called between two blocks.
+    """Pause while sums are repaired after a worker's death; called between two blocks.
 
     The vector of the dual rule and SAGA's average are sums over the rows' entries. After a worker's
-    death they lack its changes that it had not folded, or had folded only in part. The monitor asks
-    for a repair by number. Every worker folds all its changes and writes that number into its row.
-    When all workers have done so, the monitor opens SUMMER, and the worker that takes it sums anew.
-    So no worker is inside a block meanwhile, and all changes are in the shared arrays.
+    death, the sums lack the changes that the dead worker had not folded, or had folded only in
+    part. The monitor asks for a repair by number. Every worker folds all its changes and writes
+    that number into T_PAUSED of its row. When all workers have done so, the monitor opens SUMMER,
+    and the worker that takes SUMMER computes the sums anew. So during the repair no worker is
+    inside a block, and all changes are in the shared arrays.
 
     wanted : number of the last repair that the monitor has asked for
 
-    Returns True if this worker has to sum anew and then call `end_pause`.
+    Return True if this worker has to compute the sums anew and then call `end_pause`.
     """
     control = schedule.control
     state = schedule.table[me]
@@ -42,7 +43,7 @@ def pause(rule, plan, schedule, vector, memory, private, me, wanted):
         if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
             push_private(rule, schedule, vector, memory, private, me, ALL)
         store(state, layout.T_PAUSED, wanted)
-    # because of the repair's number and the check of REPAIRED, opening SUMMER late does no harm
+    # the monitor may open SUMMER late: the repair's number and the check of REPAIRED make it safe
     elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
         if load(control, layout.REPAIRED) != wanted:
             return True
@@ -59,7 +60,7 @@ def end_pause(control, wanted):
 
 @helper
 def enter_run(rule, plan, schedule, vector, memory, private, me):
-    """Count the worker as live and do its first pull; False if the run was closed before."""
+    """Count the worker as live and do its first pull; return False if the run is closed."""
     state = schedule.table[me]
     if not move(state, JOIN):
         return False
@@ -76,7 +77,10 @@ def enter_run(rule, plan, schedule, vector, memory, private, me):
 
 @helper
 def leave_run(rule, plan, schedule, vector, memory, private, me, event):
-    """Push the remaining changes, and leave by `event`, LEAVE or PAUSE, whose state comes last."""
+    """Push the remaining changes and leave the run; set the state by `event`, LEAVE or PAUSE, last.
+
+    A single worker on the vector itself has nothing to push; it writes its scale and intercepts.
+    """
     if plan.private == EXCHANGE:
         push_private(rule, schedule, vector, memory, private, me, ALL)
     elif plan.private == ALONE:
@@ -89,7 +93,7 @@ def leave_run(rule, plan, schedule, vector, memory, private, me, event):
 
 @kernel
 def join(rule, plan, schedule, vector, memory, private, me):
-    """Enter the run by a separate call; False if the run was closed before."""
+    """Enter the run by a separate call; return False if the run is closed."""
     return enter_run(rule, plan, schedule, vector, memory, private, me)
 
 
@@ -101,7 +105,7 @@ def leave(rule, plan, schedule, vector, memory, private, me, event):
 
 @helper
 def may_begin(rule, plan, schedule, vector, memory, private, me):
-    """Enter the run, if T_ENTERS asks for it; False if the run is closed or over already."""
+    """Enter the run if T_ENTERS asks for it; return False if the run is closed or over."""
     state = schedule.table[me]
     now = load(state, layout.T_STATE)
     if state[layout.T_ENTERS] == 0 or now == layout.ACTIVE or now == layout.WAITING:
@@ -115,7 +119,7 @@ def may_begin(rule, plan, schedule, vector, memory, private, me):
 
 @helper
 def parting(rule, plan, schedule, vector, memory, private, me, answer):
-    """Return a quantum's last answer; leave the run at its end or pause, if T_ENTERS says so."""
+    """Leave the run if T_ENTERS is set and `answer` is its end or a pause; return `answer`."""
     if schedule.table[me, layout.T_ENTERS] != 0:
         if answer == layout.QUANTUM_DONE:
             leave_run(rule, plan, schedule, vector, memory, private, me, LEAVE)

@@ -1,6 +1,6 @@
 """Quanta on the shared vector, or on a private copy that is exchanged with it.
 
-The table in `hogshare.kernels.schedule.quanta` contains the kernels that this factory makes.
+The table in `hogshare.kernels.schedule.quanta` contains the kernels that `shared_quantum` makes.
 """
 
 import numpy as np
@@ -45,9 +45,10 @@ from hogshare.kernels.schedule.run_membership import end_pause, may_begin, parti
 from hogshare.kernels.schedule.worker_life import WORK, move
 
 # Number of rows between a worker's first exchanges, and the growth of this number per row that the
-# worker has done; the interval is its limit. With plain descent the step falls with the number of
-# rows that all workers have done, in earlier runs too, and the changes by others that a worker has
-# not seen fall with it. So for plain descent a worker's rows are its share of all those rows.
+# worker has done; the number grows up to `EpochPlan.interval`. In plain descent the step size falls
+# with the number of rows that all workers have done, including earlier runs. The changes that a
+# worker misses between two exchanges fall with the step size. So for plain descent the number of
+# rows that the worker has done is its share of all these rows.
 FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
@@ -55,7 +56,10 @@ UNEXCHANGED = layout.T_UNEXCHANGED
 
 @inlined
 def interval_now(plan, rows_done, first, growth):
-    """Return the number of rows between exchanges: few at first, while the model changes fast."""
+    """Return the number of rows until the next exchange.
+
+    It is small at first, while the model changes fast.
+    """
     return min(plan.interval, max(first, np.int64(growth * rows_done)))
 
 
@@ -78,8 +82,8 @@ def shared_quantum(method, lock_free, ordered, single, outside, cells):
     outside : bool
         Whether steps are taken between two calls, see `quanta`.
     cells : bool
-        Whether a block is a cell of a factorisation, see `grid_quanta`; `rows` are its `Cells`
-        then.
+        Whether a block is a cell of a factorisation, see `grid_quanta`. If so, the quantum's
+        argument `rows` is of the class `Cells`.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
@@ -212,7 +216,7 @@ def shared_quantum(method, lock_free, ordered, single, outside, cells):
                 last, completed = complete(schedule, plan, ticket, private.local)
                 tick(plan, table[me], me)
             if last:
-                # the copy's changes go into the shared vector first, if the epoch's end reads it
+                # if the epoch's end reads the shared vector, the copy's changes are pushed first
                 is_evaluated = plan.early_stopping or plan.report_epochs
                 if not lock_free and plan.private == EXCHANGE and is_evaluated:
                     push_private(rule, schedule, vector, memory, private, me, TRY)

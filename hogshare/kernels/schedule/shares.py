@@ -9,10 +9,9 @@ blocks in an epoch, and a worker's sequence of rows depends on the seed alone.
 With `EpochPlan.free` a share is dealt when its first block of an epoch is claimed; its rows and
 their order are the same.
 
-Writers: T_SHARE, the number of a share's blocks that have been claimed, is written by a
-compare-exchange: by the share's worker, and after that is gone by the workers that do its remaining
-blocks (`epoch_schedule.claim_own`). The order is written by the worker that prepares it, like any
-order.
+Writers: T_SHARE is the number of a share's blocks that have been claimed. The share's worker writes
+T_SHARE by a compare-exchange; after that worker is gone, the workers that do its remaining blocks
+write it (`epoch_schedule.claim_own`). The worker that prepares an order writes the order.
 """
 
 from hogshare.kernels.jit.decorators import helper
@@ -21,18 +20,24 @@ from hogshare.kernels.schedule.streams import block_state, shuffle_part
 
 @helper
 def begin_of(share, n_rows, shares):
-    """Return where a share begins in an epoch's order; the first shares have one row more."""
+    """Return the start of a share in an epoch's order.
+
+    If `shares` does not divide `n_rows`, the first shares have one row more than the others.
+    """
     return share * (n_rows // shares) + min(share, n_rows % shares)
 
 
 @helper
 def span_of(block, n_rows, n_blocks, block_rows, shares, split):
-    """Return a block's begin and end in its epoch's order, and the rows before it in time.
+    """Return a block's start and end in its epoch's order, and the number of rows visited before.
 
     block : number of the block in the epoch, from 0
-    shares : number of shares; 0 if any worker takes any block
-    split : number of parts into which `block_rows` are cut, each a block of the same time; 0: a
-        block has all of them
+    n_rows : number of rows of the epoch
+    n_blocks : number of blocks of the epoch
+    block_rows : number of rows of a block, or with `split` of a mini-batch
+    shares : number of shares; if 0, any worker takes any block
+    split : number of blocks into which a mini-batch is cut; if 0, mini-batches are not cut. For all
+        blocks of the same mini-batch the number of rows visited before is the same.
     """
     if split > 0:
         begin, part = block // split * block_rows, block % split
@@ -50,7 +55,7 @@ def span_of(block, n_rows, n_blocks, block_rows, shares, split):
 
 @helper
 def rows_before(ticket, n_rows, before, plan):
-    """Return the number of rows visited before a block, in time, on all machines.
+    """Return the number of rows that all machines visit before a block.
 
     ticket : the block's ticket, counted on this machine
     n_rows : number of rows of an epoch on this machine
@@ -68,14 +73,15 @@ def rows_before(ticket, n_rows, before, plan):
 
 @helper
 def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch):
-    """Write an epoch's order, one share's rows after another's.
+    """Write an epoch's order: the rows of the first share, then the rows of the next share, ...
 
-    scratch : int64, at least as long as a share's rows plus its windows
-    held_out : uint8 [n_rows] or empty, rows that are in no share
+    scratch : int64, at least as long as a share's rows plus its windows; overwritten
+    held_out : uint8 [n_rows], not 0 for rows that are in no share; or empty
     order : int64 [n_training_rows], overwritten
     first : number of the first share; a share's number determines its shuffle
-    shuffled : 0 leaves the rows of a share in ascending order
-    window : number of a share's adjacent rows that are read together; 0: single rows are shuffled
+    shuffled : if 0, the rows of a share stay in ascending order
+    window : number of a share's adjacent rows that are read together; if 0, single rows are
+        shuffled
     """
     count = 0
     n_rows = held_out.shape[0] if held_out.shape[0] > 0 else order.shape[0]
@@ -91,7 +97,7 @@ def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch)
 
 @helper
 def deal_one(scratch, held_out, order, shares, share, first, shuffled, window, seed, epoch):
-    """Write one share's rows of an epoch's order, as `deal` does."""
+    """Write the rows of one share into an epoch's order; the result is the same as with `deal`."""
     place = begin_of(share, order.shape[0], shares)
     if held_out.shape[0] == 0:
         for row in range(share, order.shape[0], shares):
@@ -111,7 +117,7 @@ def deal_one(scratch, held_out, order, shares, share, first, shuffled, window, s
 
 @helper
 def shuffle_share(scratch, order, shares, share, first, window, seed, epoch):
-    """Shuffle one share's rows, which are in ascending order."""
+    """Shuffle the rows of one share in place; before the call they are in ascending order."""
     begin = begin_of(share, order.shape[0], shares)
     end = begin_of(share + 1, order.shape[0], shares)
     state = block_state(seed, epoch, first + share)
@@ -127,7 +133,9 @@ def shuffle_share(scratch, order, shares, share, first, window, seed, epoch):
 def shuffle_far(scratch, order, begin, end, window, state):
     """Bring the windows of a share into a random order; return the generator's state.
 
-    scratch : at least as long as a share's rows plus its windows
+    scratch : int64, at least as long as a share's rows plus its windows; overwritten
+    order : int64, its entries from `begin` to `end` are overwritten
+    window : number of rows of a window
     """
     size = end - begin
     n_windows = (size + window - 1) // window

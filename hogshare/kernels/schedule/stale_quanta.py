@@ -1,15 +1,16 @@
 """Quanta on a virtual clock: blocks read the one vector in parts, compute, and write it in parts.
 
 On the lock-free vector a worker reads and writes row by row while it computes, and other workers
-write between its rows. On a virtual clock a quantum takes no time, so nothing would happen between
-its rows. So a block is divided. It reads the vector in `plan.parts` parts with a sleep after each
-part, computes on that copy, and adds its change in the same number of parts, again with sleeps in
-between. Other workers' writes fall between its reads, so its copy need not be a state that the
-vector has ever been in: the inconsistent read of AsySG-incon (Lian et al. 2015, equation 12).
+write between its rows. On a virtual clock a quantum takes no time, so no worker could write between
+another worker's rows. So a block is divided. The worker reads the vector in `plan.parts` parts,
+with a sleep after each part. It computes the block on that copy. Then it adds the block's change
+to the vector in the same number of parts, again with a sleep between two parts. Other workers write
+between its reads, so its copy may be a vector that has never existed: the inconsistent read of
+AsySG-incon (Lian et al. 2015, equation 12).
 
-Writers: every worker writes the vector, a part per quantum; quanta of one simulation do not
-overlap. T_SLEEPS counts a block's sleeps so far: it is `parts` when the block computes, and ``2
-parts - 1`` when it writes the last part.
+Writers: every worker writes the vector, one part per quantum; quanta of the same simulation do not
+overlap. T_SLEEPS counts a block's sleeps so far. It is ``parts`` when the worker computes the
+block, and ``2 parts - 1`` when the worker writes the last part.
 """
 
 from hogshare.kernels import layout
@@ -40,7 +41,7 @@ from hogshare.kernels.schedule.worker_life import WORK, move
 
 @helper
 def read_part(vector, private, part, parts):
-    """Copy one part of the vector; the first part includes the intercepts."""
+    """Copy one part of the vector into the private copy; the first part includes the intercepts."""
     size = vector.w.shape[0]
     for j in range(size * part // parts, size * (part + 1) // parts):
         private.w[j] = vector.w[j]
@@ -60,7 +61,7 @@ def moved(now, base, mine):
 
 @helper
 def write_part(vector, private, part, parts):
-    """Add the changes of one part of the copy to the vector."""
+    """Add the changes of one part of the private copy to the vector."""
     size = vector.w.shape[0]
     kind = vector.w.dtype.type
     for j in range(size * part // parts, size * (part + 1) // parts):
@@ -75,7 +76,7 @@ def write_part(vector, private, part, parts):
 
 @helper
 def compute_on_copy(rows, rule, plan, schedule, vector, private, ticket):
-    """Take the block's steps on the copy."""
+    """Take a block's steps on the private copy."""
     order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
     start_block(private.local)
     model = private.w, private.local[layout.L_INTERCEPT], vector.rarity
@@ -89,14 +90,15 @@ def compute_on_copy(rows, rule, plan, schedule, vector, private, ticket):
 
 
 def stale_quantum(outside):
-    """Make the body of a quantum that advances blocks by a part.
+    """Make the body of a quantum that advances blocks by one part.
 
-    outside : whether steps are taken between two calls, see `quanta`: on the copy, when its last
-        part has been read. If so, a quantum handles one block: the block in hand, or a new one.
+    outside : whether steps are taken between two calls, see `quanta`. If so, a step is taken on the
+        private copy after its last part has been read, and a quantum handles one block: the block
+        that the worker has begun, or a new one.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
-        """Advance up to `n_blocks` blocks by a part; return a ``QUANTUM_`` answer."""
+        """Advance up to `n_blocks` blocks by one part; return a ``QUANTUM_`` answer."""
         control = schedule.control
         state = schedule.table[me]
         for _ in range(1 if outside else n_blocks):

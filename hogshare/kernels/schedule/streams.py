@@ -1,9 +1,9 @@
 """Row orders: shuffled, or drawn with unequal chances.
 
-The generator and the shuffle are scikit-learn's: if the rows fit in the caches, the same seed
-visits the same rows in the same order, because every epoch shuffles the permutation of the epoch
-before, always from the same seed. Larger data, and rows of SAGA, are read in other orders: in
-windows of adjacent rows (`shuffle_windows`).
+The generator and the shuffle are scikit-learn's. Every epoch shuffles the permutation of the
+previous epoch, always from the same seed. So if the rows fit in the caches, a fit visits the same
+rows in the same order as scikit-learn does with that seed. Rows of larger data, and rows of SAGA,
+are read in windows of adjacent rows (`shuffle_windows`).
 """
 
 import math
@@ -58,8 +58,9 @@ def epoch_state(seed, epoch):
 def block_state(seed, epoch, block):
     """Return the first state of the stream of an epoch's block; never zero.
 
-    The numbers of adjacent blocks differ in a few bits, and a block may draw only one number. So
-    the state is a hash and not a sum. The multipliers are below 2^31, so nothing overflows 64 bits.
+    The numbers of two adjacent blocks differ in few bits, and a block may draw only one random
+    number. So the state is a hash of seed, epoch and block, not a sum. The multipliers are below
+    2^31, so nothing overflows 64 bits.
     """
     state = np.int64(epoch_state(seed, epoch)) ^ (np.int64(block) * 668265263 % 4294967296)
     for _ in range(2):
@@ -76,15 +77,17 @@ def fraction(state):
 
 @helper
 def draw_rows(chances, order, replace, seed, epoch):
-    """Fill `order` with rows, row r on average ``chances[r]`` times, in random order.
+    """Fill `order` with rows in random order; row r occurs ``chances[r]`` times on average.
 
-    Rows are segments of a line, each as long as its chance, and each point on the line chooses the
-    row of its segment. Without `replace` the points are equally spaced from a random start, so the
-    number of a row's visits differs from its chance by less than one (systematic sampling). With
-    `replace` the points are independent, but they are generated in ascending order from exponential
-    gaps. So either kind needs one pass over the line.
+    Rows are segments of a line; the segment of row r has the length ``chances[r]``. Each point on
+    the line chooses the row of its segment. Without `replace` the points are equally spaced from a
+    random start, so the number of a row's visits differs from its chance by less than one
+    (systematic sampling). With `replace` the points are independent, and exponential gaps generate
+    them in ascending order. So both kinds need one pass over the line.
 
-    chances : float64 [n_rows], with the length of `order` as their sum; 0 for a held-out row
+    chances : float64 [n_rows], expected number of visits of each row; the sum is the length of
+        `order`; 0 for a held-out row
+    order : int64, overwritten
     """
     n = order.shape[0]
     state = epoch_state(seed, epoch)
@@ -124,18 +127,19 @@ def draw_rows(chances, order, replace, seed, epoch):
 def shuffle_windows(permutation, held_out, order, window, abreast, interleaved, seed, epoch):
     """Write an order that reads adjacent rows together: windows of `window` rows, drawn at random.
 
-    With ``abreast == 1`` one window is read at a time, and its rows are read at random. This is for
-    rows that do not fit in memory: if every row was drawn at random, each would read a page of the
-    disk. With ``abreast > 1`` that many windows are read together, one row of each in turn. This is
-    for rows that do not fit in the caches: the processor sees a few streams and reads ahead in
-    each, and successive rows still come from independently drawn windows. If windows are
-    `interleaved`, each begins one row later than the window before it, and wraps around. If they
-    are not interleaved, the rows at the same place of all windows follow each other in every epoch,
-    and SDCA's memory of these rows does not average out with its memory of the other rows
+    With ``abreast == 1`` one window is read at a time, and its rows are in random order. This is
+    for rows that do not fit in memory: if every single row were drawn at random, each row would
+    cost a read of a disk page. With ``abreast > 1`` that many windows are read together, one row of
+    each in turn. This is for rows that do not fit in the caches: the processor sees a few streams
+    and reads ahead in each, and successive rows still come from independently drawn windows.
+
+    If windows are `interleaved`, each window begins one row later than the window before it, and
+    wraps around. Without this, rows at the same place of all windows follow each other in every
+    epoch, and SDCA's memory of these rows does not average out with its memory of the other rows
     (docs/exchange.md, "The order of rows").
 
     The windows' offset changes from epoch to epoch; the last window contains the remaining rows.
-    `permutation` is scratch; held-out rows are skipped.
+    Held-out rows are skipped. `order` and `permutation` (scratch) are overwritten.
     """
     n_rows = permutation.shape[0]
     n_windows = (n_rows + window - 1) // window

@@ -6,8 +6,8 @@
     RESTING --join--> ACTIVE                                ACTIVE, WAITING --leave--> DONE
     STARTING, RESTING --close--> DONE                       any state       --die----> DEAD
 
-The caller changes the states of workers outside of the run: it expects them again after a pause
-(`EXPECT`, `AWAIT`), or reopens a run that a criterion had closed (`REOPEN`).
+The caller changes the states of workers outside of the run. After a pause it expects the workers
+again (`EXPECT`, `AWAIT`), and it may reopen a run that a criterion had closed (`REOPEN`).
 
 Writers: every worker writes its own row; the caller writes all rows while no worker runs; the
 monitor writes the rows of dead workers. A move is a compare-exchange, so if a worker joins while
@@ -33,9 +33,9 @@ EVENTS = (
     "pause",  # it leaves until the caller raises the limit
     "leave",  # it leaves for good
     "close",  # the run is closed to a worker outside of it
-    "expect",  # the limit is raised: it is to join again
-    "await",  # the same, and barriers wait for it already
-    "miss",  # others have done all blocks for which it was expected
+    "expect",  # the limit is raised: the worker is to join again
+    "await",  # as "expect", and barriers already wait for the worker
+    "miss",  # others have done all blocks for which the worker was expected
     "reopen",  # a run that was over goes on
     "die",
     "replace",  # for tasks: another process takes the number of one that died
@@ -70,28 +70,31 @@ MASK = (1 << EVENT_BITS * N_REMEMBERED) - 1  # below the sign of an int64
 
 @helper
 def move(row, event):
-    """Change the state in a worker's row, from a kernel; False if the move is not legal."""
+    """Change the state in a worker's row, from a kernel; return whether the state was changed.
+
+    The state stays if the move is not legal, or if another writer changes the state meanwhile.
+    """
     before = load(row, layout.T_STATE)
     after = MOVES[event, before]
     if after == ILLEGAL:
         return False
     if compare_exchange(row, layout.T_STATE, before, after) != before:
-        return False  # another writer has changed it meanwhile: the caller polls again, or gives up
+        return False  # another writer was faster: the caller polls again, or gives up
     if after != before:
-        # not atomic: of two simultaneous moves the story may lose one; the state loses none
+        # not atomic: T_MOVES may lose one of two simultaneous moves; the state loses none
         row[layout.T_MOVES] = ((row[layout.T_MOVES] << EVENT_BITS) | (event + 1)) & MASK
     return True
 
 
 def copy_state(row: np.ndarray, state: int) -> None:
-    """Write the state of another site's worker, whose own row has changed at its site."""
+    """Write the state of another site's worker; that worker's own row has changed at its site."""
     note(row, layout.T_STATE, state)
 
 
 def apply(row: np.ndarray, event: int) -> bool:
     """Change the state in a worker's row, from Python; no other thread may change it meanwhile.
 
-    Returns False, and writes nothing, if the move is not legal.
+    Return False, and write nothing, if the move is not legal.
 
     Examples
     --------
