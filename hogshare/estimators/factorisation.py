@@ -57,14 +57,16 @@ from hogshare.solvers.solver import solve
 from hogshare.system.messages import speaking
 
 # The first step times the curvature of a rating's loss. On a set of known rank (1,000,000
-# ratings, 8 factors) the number of epochs to come within 1 % of the best objective was: 16 and more
-# for 0.4, 14 for 0.6, 10 for 0.8, and 12 for 1.2. From some starts 1.8 times that diverged.
+# ratings, 8 factors) the number of epochs to come within 1 % of the best objective was 16 or more
+# with 0.4, 14 with 0.6, 10 with 0.8, and 12 with 1.2. With 1.8 times 0.8, fits from some starts
+# diverged.
 FIRST_STEP = 0.8
 SHORTER, SHORTEST = 0.3, 1e-5  # factor of the steps after a divergence, and its lower bound
-# Pace of biases, relative to the ratings' spread around them: they are fitted when a run begins,
-# and long steps, which suit factors, would only shake them. Of 2, 1, 0.5, 0.25, 0.1 and 0.05 this
-# pace had the best test R2, or was within 0.003 of it, on films, on ratings of known rank and on
-# rounded ratings (with a given penalty); a pace of 1 was up to 0.07 below.
+# Pace of biases, relative to the ratings' spread around them. Biases are fitted before a run
+# begins, and the long steps that suit factors would only add noise to them. Of 2, 1, 0.5, 0.25, 0.1
+# and 0.05 this pace had the best test R2, or an R2 at most 0.003 below the best, on films, on
+# ratings of known rank and on rounded ratings (with a given penalty). With a pace of 1 the R2 was
+# up to 0.07 below the best.
 BIAS_PACE = 0.25
 
 
@@ -76,52 +78,57 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         sum over ratings of (r - prediction)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    by stochastic gradient descent, rating by rating. At any time the workers' ratings have no user
-    or item in common (Gemulla et al. 2011, Zhuang et al. 2013). The model of several workers is
-    therefore the same as the model of one. With another `plane` ratings may conflict, which is
-    Hogwild! (Niu et al. 2011).
+    by stochastic gradient descent, rating by rating. By default, the ratings that several workers
+    process at the same time have no user or item in common (Gemulla et al. 2011, Zhuang et al.
+    2013). The model is therefore the same with several workers as with one. With another `plane`
+    they may have users or items in common, as in Hogwild! (Niu et al. 2011).
 
     Parameters
     ----------
     n_factors : int or 'auto', default='auto'
-        Number of factors of each user and each item. With 0 the model has biases alone. 'auto' is
-        64 with solver 'als', else 8.
+        Number of factors of each user and each item. With 0 the model has only biases. 'auto' is 64
+        with solver 'als', and 8 otherwise.
 
     biases : bool, default=True
-        Whether users and items have biases, relative to the mean of all ratings. They are fitted
-        first (all items', then all users'), and then together with the factors. Without biases the
-        prediction is ``mean_ + p_u . q_i``, except with `nonnegative`.
+        Whether users and items have biases, relative to the mean of all ratings. First the biases
+        of all items are fitted, then the biases of all users, and then all biases together with the
+        factors. Without biases the prediction is ``mean_ + p_u . q_i``, except with `nonnegative`.
 
     loss : {'squared_error', 'logistic', 'bpr'}, default='squared_error'
-        'logistic' is for ratings from 0 (no) to 1 (yes), or for pairs against `negatives`; its
-        predictions are probabilities. 'bpr' is for pairs, and assumes that users prefer items that
-        they have met to others (Rendle et al. 2009); its predictions rank items, and have no unit.
+        'squared_error' is for ratings. 'logistic' is for ratings from 0 (no) to 1 (yes), or for
+        pairs without ratings; each pair is then compared with `negatives`. Its predictions are
+        probabilities. 'bpr' is for pairs without ratings, and assumes that users prefer the items
+        of their pairs to other items (Rendle et al. 2009). Its predictions rank items, and have no
+        unit.
 
     solver : {'auto', 'sgd', 'als'}, default='auto'
-        'sgd' fits the rated pairs. 'als' fits all pairs of users and items, by alternating least
-        squares: pairs that have met have target 1 and weight ``1 + confidence * rating``; all
-        others have target 0 and weight 1 (Hu, Koren and Volinsky 2008). 'auto' is 'als' for pairs
-        without ratings and, with a warning, if all ratings are equal; else 'sgd'.
+        'sgd' fits the given pairs of users and items. 'als' fits all pairs of users and items, by
+        alternating least squares: the given pairs have target 1 and weight
+        ``1 + confidence * rating``, and all others have target 0 and weight 1 (Hu, Koren and
+        Volinsky 2008). With 'squared_error', 'auto' is 'als' for pairs without ratings and, with a
+        warning, if all ratings are equal. Otherwise 'auto' is 'sgd'.
 
     confidence : float, default=5.0
-        See `solver`. Ratings that are all equal count as 1. The product with a rating must be at
-        most 1e6.
+        Factor of a rating in the weights of 'als'; see `solver`. If all ratings are equal, each
+        counts as 1. The product of `confidence` and a rating must be at most 1e6.
 
     negatives : int or 'auto', default='auto'
-        Number of items drawn in every epoch for each pair, among items that its user never met.
-        'logistic' rates them 0, 'bpr' ranks them below the pair's item. 'auto' is 1 with 'bpr';
-        with 'logistic' it is 4 for pairs without ratings or if all ratings are equal, else 0.
-        'squared_error' draws none.
+        Number of items drawn in every epoch for each pair, among the items with which the user has
+        no pair. 'logistic' fits them as ratings of 0; 'bpr' ranks them below the pair's item.
+        'auto' is 1 with 'bpr'. With 'logistic', 'auto' is 4 for pairs without ratings, and if all
+        ratings are equal; otherwise it is 0. 'squared_error' draws no items.
 
     sampling : {'uniform', 'popularity'}, default='uniform'
-        Whether `negatives` are drawn uniformly, or in proportion to how often others met them.
+        Whether `negatives` are drawn uniformly, or in proportion to their number of pairs.
 
     alpha : float or 'auto', default='auto'
-        Strength of the penalty on factors, which is the same for every user and item, however many
-        ratings they have. 'auto' holds out a tenth of the ratings (at most 20,000) and chooses the
-        multiple of `hogshare.problems.FactorisationProblem.noise_edge` with which a fit of the
-        others predicts them best. This takes three to six short fits, of half as many epochs each.
-        With fewer than 1,000 ratings, for pairs, and in `partial_fit` 'auto' is a fixed multiple.
+        Strength of the penalty on factors. The strength is the same for every user and item,
+        whatever the number of their ratings. 'auto' holds out a tenth of the ratings (at most
+        20,000), and chooses the multiple of
+        `hogshare.problems.FactorisationProblem.noise_edge` with which a fit to the other ratings
+        best predicts the held-out ratings. This takes three to six short fits of half as many
+        epochs. With fewer than 1,000 ratings, for pairs without ratings, and in `partial_fit`,
+        'auto' is a fixed multiple.
 
     bias_alpha : float, default=2.0
         Strength of the penalty on biases.
@@ -131,12 +138,12 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         factorization: the prediction is ``p_u . q_i``, without a mean.
 
     learning_rate : {'invscaling', 'constant', 'adaptive'}, default='invscaling'
-        The learning rate schedule: 'invscaling' is ``eta0 / (1 + epochs)**power_t``, 'constant' is
-        eta0, 'adaptive' is eta0 divided by 5 whenever the stop criterion is met.
+        The learning rate schedule: 'invscaling' is ``eta0 / (1 + epochs)**power_t``; 'constant' is
+        eta0; 'adaptive' is eta0, divided by 5 whenever the stop criterion is met.
 
     eta0 : float or 'auto', default='auto'
-        The initial learning rate. 'auto' depends on the spread of ratings around the biases. It is
-        reduced if a fit diverges; this may happen with a few ratings far larger than all others.
+        The initial learning rate. 'auto' depends on the spread of ratings around the biases, and is
+        reduced if a fit diverges. This may happen if a few ratings are far larger than all others.
 
     power_t : float, default=0.75
         The exponent for inverse scaling learning rate; see `learning_rate`.
@@ -146,14 +153,14 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     tol : float or None, default=None
         The stopping criterion: the fit stops when an epoch's mean loss has not improved by `tol`
-        for `n_iter_no_change` consecutive epochs. With None it never stops early.
+        for `n_iter_no_change` consecutive epochs. With None the fit never stops early.
 
     n_iter_no_change : int, default=5
         Number of epochs without improvement to wait before stopping; see `tol`.
 
     unknown : {'warn', 'ignore', 'raise'}, default='warn'
-        What to do about a user or an item that was in no fit. Its prediction is the mean plus the
-        bias of the other.
+        What to do about a user or an item that was in no fit: warn, ignore it, or raise an error.
+        The prediction for a pair with one of these is the mean plus the bias of the other.
 
     random_state : int, RandomState or None, default=None
         Determines the initial factors, the order of ratings, and all draws. An int gives the same
@@ -161,37 +168,37 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         the model of several workers depends on their timing.
 
     plane : {"grid", "shared", "master"}, Grid, Shared, Master or None, default=None
-        Where the model lives while several workers fit it. None is ``Grid()``: one vector, in which
-        no two workers write the same users or items at the same time. With `negatives` it is
-        ``Shared(exchange=None)``, which is Hogwild!: one vector that all workers write without
-        locks. Across ranks, which share no memory, it is ``Shared()``. "shared" is private copies
-        with an exchange after every block.
+        Where the model lives while several workers fit it. ``Grid()`` is one vector, in which no
+        two workers write the same users or items at the same time. ``Shared(exchange=None)`` is
+        Hogwild!: one vector that all workers write without locks. ``Shared()``, or "shared", is
+        private copies with an exchange after every block. None means ``Grid()``; with `negatives`
+        it means ``Shared(exchange=None)``, and across ranks, which share no memory, ``Shared()``.
 
     Attributes
     ----------
     users_, items_ : ndarray of shape (n_users,), (n_items,)
-        Ids, in the order of the rows below.
+        The ids of users and items, in the order of the rows of the arrays below.
 
     user_factors_, item_factors_ : ndarray of float32 of shape (n_users, n_factors), ...
-        P and Q.
+        The factors P and Q.
 
     user_biases_, item_biases_ : ndarray of float32 of shape (n_users,), (n_items,)
-        b and c; zeros without biases.
+        The biases b and c; zeros if `biases` is False.
 
     alpha_ : float
         The strength of the penalty on factors.
 
     mean_ : float
-        The mean of the first fit's ratings, or with 'logistic' its logit. Biases, or products
-        without biases, are relative to it. Without biases and with `nonnegative` it is predicted
-        only if a user or an item was in no fit.
+        The mean of the first fit's ratings; with 'logistic', the logit of this mean. Biases are
+        relative to it; without biases, the products of factors are relative to it. Without biases
+        and with `nonnegative`, it is predicted only if the user or the item was in no fit.
 
     seen_ : csr_array of uint8 of shape (n_users, n_items)
         The rated pairs.
 
     user_counts_, item_counts_ : ndarray of int64
-        Number of ratings of each; a pair that is repeated in a later `partial_fit` is the same
-        rating.
+        Number of ratings of each user and of each item. A pair that is repeated in a later
+        `partial_fit` counts once.
 
     n_iter_ : int
         Number of completed epochs.
@@ -203,7 +210,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         "sgd" or "als".
 
     negatives_ : int
-        Number of items that were drawn for each pair.
+        Number of items that were drawn for each pair; 0 if ratings were fitted.
 
     report_ : Report or SolverReport
         The report of the last `fit` or `partial_fit`, without the short fits of ``alpha="auto"``.
@@ -216,11 +223,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     -----
     A pair that occurs twice in one call is two ratings, each with its own loss.
 
-    With ``alpha="auto"`` and ``eta0="auto"``, scaling all ratings by a number scales the
-    predictions by this number, up to the rounding of float32. Likewise, adding a number to all
-    ratings adds it to the predictions, except in non-negative matrix factorization. A given `alpha`
-    has the unit of a rating, a given `eta0` has the unit of its reciprocal, and `bias_alpha` has no
-    unit.
+    With ``alpha="auto"`` and ``eta0="auto"``, multiplying all ratings by a number multiplies the
+    predictions by this number, up to the rounding of float32. Adding a number to all ratings adds
+    the number to the predictions, except in non-negative matrix factorization. The unit of a given
+    `alpha` is the unit of a rating; the unit of a given `eta0` is the reciprocal of that unit;
+    `bias_alpha` has no unit.
 
     Examples
     --------
@@ -242,8 +249,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     mean_: float
     t_: float
     _eta0: float  # first step of the first fit
-    _unit: float  # its number of ratings, by which steps fall
-    _pace: float = 1.0  # of biases; of a model from a file without it
+    _unit: float  # number of the first fit's ratings, relative to which steps decrease
+    _pace: float = 1.0  # pace of biases; 1.0 for a model from a file that stores no pace
     report_: Report | SolverReport
     solver_: str = STEPS
     negatives_: int = 0
@@ -310,17 +317,18 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         ----------
         users : array-like of shape (n_ratings,), sparse matrix of shape (n_users, n_items) or frame
             Ids of the users, of any hashable type. Or all ratings as a matrix, whose row and column
-            numbers are the ids: every stored entry is a rating, explicit zeros too, and an entry
-            that is stored twice is two ratings. Or all ratings as a data frame (of pandas, polars
-            or Arrow), with the columns named by `columns`.
+            numbers are the ids: every stored entry is a rating, including explicit zeros, and an
+            entry that is stored twice is two ratings. Or all ratings as a data frame (of pandas,
+            polars or Arrow), with the columns named by `columns`.
         items : array-like of shape (n_ratings,)
             Ids of the items.
         ratings : array-like of shape (n_ratings,), default=None
-            The ratings. None means that the pairs have met, as with clicks or purchases; see
+            The ratings. None means pairs without ratings, such as clicks or purchases; see
             `solver` and `loss`.
         columns : tuple of str, default=None
             Names of a data frame's columns of users, items and ratings; two names for pairs without
-            ratings. None is "user", "item" and "rating", or their plurals, in any case.
+            ratings. None means "user", "item" and "rating", or their plurals, in lower or upper
+            case.
 
         Raises
         ------
@@ -352,16 +360,17 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Parameters
         ----------
         users, items, ratings, columns
-            As in `fit`. New ids are appended to the known ones. The penalty of a user or an item is
-            divided among all its ratings so far, where a repeated pair counts once;
-            ``alpha="auto"`` grows with the new ratings. Steps decrease with the number of visits
-            per known rating, so passes over chunks count as epochs.
+            As in `fit`. New ids are appended to the known ids. The penalty of a user or an item is
+            divided among all of its ratings so far; a repeated pair counts once. The strength that
+            ``alpha="auto"`` has chosen grows with the new ratings. Steps decrease with the number
+            of visits per known rating: several calls that together visit every known rating once
+            count as one epoch.
 
         Raises
         ------
         TypeError, ValueError
-            As `fit`, and if `n_factors`, `loss`, `biases` or `nonnegative` differs from the value
-            in the first fit.
+            If `fit` would raise the error, or if `n_factors`, `loss`, `biases` or `nonnegative`
+            differs from its value in the first fit.
         """
         if getattr(self, "user_factors_", None) is None:
             ids, values = self._triples(users, items, ratings, columns)
@@ -386,14 +395,20 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         *,
         anew: bool,
     ) -> None:
-        """Fit some ratings, from new biases and factors or from the present ones."""
+        """Fit some ratings, and set all fitted attributes.
+
+        known : vocabularies of users and items, which include these ratings' ids
+        lines : each rating's line of its user, and of its item
+        epochs : maximum number of epochs
+        anew : whether the fit starts from new biases and factors, or from the present ones
+        """
         sizes = [len(one.ids) for one in known]
         counts = self._counted(lines, sizes, anew)
         seen = _pairs(lines, sizes, None if anew else self.seen_)
         generator = generator_of(self.random_state)
         draws, order = (int(seed) for seed in generator.randint(MAX_INT, size=2))
         if not anew and feedback.negatives:
-            order = (order + int(self.t_)) % MAX_INT  # or every call would draw the same items
+            order = (order + int(self.t_)) % MAX_INT  # else every call would draw the same items
         if feedback.solver == ALTERNATING:
             self._alternate(known, lines, feedback, counts, draws)
             self.seen_ = seen
@@ -411,7 +426,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         start, t = problem.start(draws), float(problem.n_rows)
         eta0, unit = self._first_step(problem), t
         if not anew:
-            # steps decrease with the visits per known rating, the new ones included
+            # steps decrease with the visits per known rating, including the new ratings
             known_before = int(self.user_counts_.sum())
             unit = self._unit + float(counts[0].sum()) - known_before
             start, t = self._grown(problem, start), self.t_
@@ -435,7 +450,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         self.user_counts_, self.item_counts_ = counts
         self.alpha_ = problem.ratings.alpha * scale.size
         self.mean_, self.t_ = float(mean), float(model.t)
-        if anew:  # a model from an older file has no form, and continues without
+        if anew:  # a model from an older file has no form, and continues without one
             self._form, self._weights = self._form_now, self._weights_now(feedback)
         self._eta0, self._unit = float(eta0 / scale.size), float(unit)
         self._pace = float(pace * scale.size)
@@ -450,7 +465,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         counts: list[np.ndarray],
         seed: int,
     ) -> None:
-        """Fit the pairs that have met against all others."""
+        """Fit by alternating least squares, and set all fitted attributes but `seen_`."""
         sizes, k = [len(one.ids) for one in known], self._n_factors_of(feedback, True)
         found, self.alpha_, report = alternated(self, lines, sizes, feedback.values, k, seed)
         self.users_, self.items_ = (one.ids for one in known)
@@ -476,11 +491,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     @property
     def _form_now(self) -> tuple[str, bool, bool]:
-        """The present values of the parameters that another call cannot change: see `FORM`."""
+        """The present values of the parameters in `FORM`, which later calls must not change."""
         return self.loss, bool(self.biases), bool(self.nonnegative)
 
     def _weights_now(self, feedback: Feedback) -> Weights:
-        """Return the numbers of a fit's parameters and ratings that folding in needs."""
+        """Return the values of a fit's parameters and ratings that folding in needs."""
         numbers = float(self.bias_alpha), float(self.confidence), self.sampling
         return *numbers, feedback.unit, float(feedback.values.mean())
 
@@ -488,8 +503,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         """Return the scale of the ratings for the fit, around the predicted mean.
 
         Ratings are not divided by their size if a penalty or a step is given, since these have a
-        unit. They are not divided either if a model continues, since each change of the unit would
-        round it.
+        unit. If the fit continues from a model, ratings are not divided either, since each change
+        of the unit would round the model.
         """
         if self.loss != "squared_error" or feedback.negatives:
             return Scale()
@@ -500,7 +515,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         return mean_of(feedback.values, self.loss) if anew else self.mean_
 
     def _going_on(self, values: np.ndarray | None, n: int, anew: bool) -> Feedback:
-        """Return the feedback for `partial_fit`, of the same kind as the feedback of the fit."""
+        """Return the feedback for `partial_fit`, of the same kind as in the first fit."""
         if ALTERNATING in (self.solver, STEPS if anew else self.solver_):
             raise ValueError(
                 "partial_fit takes steps, which solver='als' does not have: use fit, or fit pairs "
@@ -522,18 +537,18 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         return feedback._replace(negatives=self.negatives_)
 
     def _edge_grown(self, counts: list[np.ndarray]) -> float:
-        """Return the factor by which new ratings raise `size_of_chance`, and so `alpha`.
+        """Return the factor by which new ratings raise `size_of_chance`, and therefore `alpha`.
 
-        It is exactly 1.0 without new ratings.
+        The factor is exactly 1.0 without new ratings.
         """
         before = size_of_chance([self.user_counts_, self.item_counts_])
         return size_of_chance(counts) / before if before else 1.0
 
     def _counted(self, lines: list[np.ndarray], sizes: list[int], anew: bool) -> list[np.ndarray]:
-        """Return the number of ratings of each user and each item, earlier calls included."""
+        """Return the number of ratings of each user and each item, including earlier calls."""
         if anew:
             return [np.bincount(line, minlength=n) for line, n in zip(lines, sizes, strict=True)]
-        new = ~_are_stored(self.seen_, lines)  # another pass over a rating does not count
+        new = ~_are_stored(self.seen_, lines)  # a repeated rating counts once
         found = []
         for line, n, before in zip(
             lines, sizes, (self.user_counts_, self.item_counts_), strict=True
@@ -543,7 +558,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         return found
 
     def _in_columns(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Replace a data frame in a method's arguments by its columns."""
+        """Return a method's arguments with the columns of a data frame in place of the frame."""
         users, items, ratings = (given.get(name) for name in ("users", "items", "ratings"))
         found = columns_of(users, items, ratings, given.get("columns"))
         return {**found._asdict(), "columns": None}
@@ -551,7 +566,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     def _triples(
         self, users: Any, items: Any, ratings: Any, columns: Any
     ) -> tuple[list[np.ndarray], np.ndarray | None]:
-        """Return the ids of each rating's user and item, and the ratings; None if only pairs."""
+        """Return the ids of each rating's user and item, and the ratings; None without ratings."""
         users, items, ratings = columns_of(users, items, ratings, columns)
         if sp.issparse(users):
             if items is not None or ratings is not None:
@@ -560,7 +575,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
                     "ratings with it."
                 )
             check_sparse(users)
-            entries = sp.coo_array(users)  # not by way of CSR, where SciPy sums repeated entries
+            entries = sp.coo_array(users)  # not through CSR, where SciPy sums repeated entries
             values = checked_ratings(entries.data, self.loss)
             order = np.lexsort(entries.coords[::-1])  # the same ratings in every format
             return [line[order].astype(np.int64) for line in entries.coords], values[order]
@@ -597,10 +612,11 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         scale: Scale,
         mean: float,
     ) -> FactorisationProblem:
-        """Return the problem to minimize, with the penalty of an earlier fit, if any.
+        """Return the problem to minimize.
 
-        mean : mean of the predictions, in the unit of `scale`; with drawn items the problem has its
-              own
+        alpha : strength of the penalty from an earlier fit; None in a first fit
+        mean : mean of the predictions, in the unit of `scale`; with drawn items the problem
+            computes its own mean
         """
         n_factors = self._n_factors_of(feedback, alpha is None)
         alone = self.alpha == AUTO
@@ -641,7 +657,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seed: int,
         tol: float | None,
     ) -> float:
-        """Return the penalty with which short fits to most ratings best predict the others."""
+        """Return the penalty's strength with which short fits best predict held-out ratings."""
 
         def fitted(part: FactorisationProblem) -> np.ndarray:
             model = Params(start, float(part.n_rows))
@@ -662,9 +678,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         seed: int,
         tol: float | None,
     ) -> tuple[Report, float]:
-        """Have the workers fit the problem; if it diverges with eta0='auto', in shorter steps.
+        """Have the workers fit the problem; after a divergence with eta0='auto', shorten the steps.
 
-        The spread of most ratings determines the steps, and a few ratings may be far larger.
+        A fit may diverge because the spread of most ratings determines the steps, and a few ratings
+        may be far larger.
 
         Returns the report, and the factor by which the steps were shortened.
         """
@@ -690,8 +707,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     ) -> Report:
         """Have the workers fit the problem.
 
-        eta0 : first step for `solve`, where steps decrease with the number of ratings, not of
-              epochs
+        eta0 : first step for `solve`, which decreases steps with the number of visited ratings, not
+            with the number of epochs
         """
         everybody = all_rows_of(self)
         plane: Plane = Shared()
@@ -713,13 +730,16 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         )
 
     def _smaller(self, first: float) -> str:
-        """Suggest a first step size after a divergence."""
+        """Return a suggestion for the message after a divergence: a smaller first step.
+
+        first : first step of the diverged fit
+        """
         if self.eta0 == AUTO:
             return f"eta0={0.3 * first:.2g} (eta0='auto' began with {first:.2g})"
         return f"a smaller eta0 than {first:g}"
 
     def _require_same_form(self) -> None:
-        """Refuse to continue from a model of another form."""
+        """Refuse to continue from a model whose number of factors or `FORM` differs."""
         if self.n_factors not in (AUTO, self.user_factors_.shape[1]):
             raise ValueError(
                 f"n_factors={self.n_factors}, and the model has {self.user_factors_.shape[1]}: "
@@ -735,7 +755,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
                 )
 
     def _grown(self, problem: FactorisationProblem, drawn: np.ndarray) -> np.ndarray:
-        """Return the model as a vector, with drawn factors for new users and items."""
+        """Return the model as a new vector, with drawn factors for new users and items.
+
+        drawn : a new model of the problem, which is not changed
+        """
         drawn = drawn.copy()
         for part, own in zip(problem.split(drawn), self._parts(), strict=True):
             part[: len(own)] = own
@@ -762,7 +785,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Returns
         -------
         float
-            At best 1; predicting the mean of these ratings gives 0.
+            At most 1, which is the best. Predicting the mean of these ratings gives 0.
         """
         check_is_fitted(self, "user_factors_")
         ids, values = self._triples(users, items, ratings, columns)
@@ -775,7 +798,10 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
 
 def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_array:
-    """Return the rated pairs, including the pairs of earlier calls."""
+    """Return the rated pairs, including the pairs of earlier calls, as a matrix of ones.
+
+    before : the matrix of earlier calls, which is not changed; None without one
+    """
     seen = pairs_of(lines[0], lines[1], sizes)
     if before is not None:
         before = before.copy()
@@ -786,7 +812,10 @@ def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_arr
 
 
 def _are_stored(seen: sp.csr_array, lines: list[np.ndarray]) -> np.ndarray:
-    """Whether each pair is in a matrix in canonical order; pairs beyond its shape are not."""
+    """Return, for each pair of lines, whether it is stored in a matrix in canonical order.
+
+    Pairs beyond the shape of the matrix are not stored.
+    """
     width = 1 + max(seen.shape[1], int(lines[1].max(initial=0)))
     # pairs as single numbers, sorted since the matrix is in canonical order
     stored = np.repeat(np.arange(seen.shape[0]), np.diff(seen.indptr)) * width + seen.indices

@@ -1,4 +1,4 @@
-"""`MatrixFactorization` by alternating least squares: users, then items, on all cores."""
+"""`MatrixFactorization` by alternating least squares, first of users, then of items."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hogshare.runtimes.pool import each_by
 
 BY = "hogshare's alternating least squares"
 REASON = "pairs that have met are fitted against all that have not"
-# The weight above which sums are in float64, and the weight above which a fit is refused.
+# The weight above which sums are computed in float64, and the weight above which a fit is refused.
 PLAIN_WEIGHT, LARGEST_WEIGHT = 1e3, 1e6
 ROUNDED = 1e-12  # relative decrease of the loss below which another sweep gains nothing
 
@@ -32,9 +32,13 @@ def alternated(
 ) -> tuple[list[np.ndarray], float, SolverReport]:
     """Fit users' and items' factors; return both, the penalty's strength, and a report.
 
+    With biases, the last column of the factors contains them. The result is in float32.
+
+    model : the estimator, whose parameters are read
     lines : each pair's user, and each pair's item, as row numbers of the factors
     sizes : number of users, and number of items
-    strengths : strength of each pair, at least 0; a pair of strength 0 counts as not met
+    strengths : strength of each pair, at least 0; a pair of strength 0 counts as no pair
+    n_factors : number of factors, without biases
     seed : seed for the first factors
     """
     began = time.perf_counter()
@@ -84,7 +88,11 @@ def alternated(
 
 
 def _swept(model: Any, sweeps: Alternation) -> tuple[int, bool | None]:
-    """Sweep until the objective stops improving; return the number of sweeps and whether it did."""
+    """Sweep until the objective stops improving, at most `max_iter` times.
+
+    Returns the number of sweeps, and whether the objective has stopped improving; None instead if
+    `tol` is None.
+    """
     best, in_vain = math.inf, 0
     for done in range(1, model.max_iter + 1):
         sweeps.sweep()

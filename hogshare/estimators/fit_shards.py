@@ -1,7 +1,10 @@
-"""The per-row arguments of a fit as shards: one per rank, of arrays and of facts about them.
+"""The per-row arguments of a fit as shards: one per rank, with arrays and facts about the arrays.
 
 Rows of numbers are sent unchanged. Labels and ids that are strings or objects are sent as codes,
 with a list of the values. A data frame's columns retain their names.
+
+The facts of a shard are a dict of an argument's name to its facts: its kind ("dense", "sparse" or
+"words", which are codes), its number of rows, its columns, and its dtype or its list of values.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ COUNT, NAMES = "rows", "names"
 
 
 def arguments_of(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Return a method's arguments by name, without the object itself."""
+    """Return a method's arguments by name, without `self`."""
     bound = inspect.signature(method).bind(None, *args, **kwargs)
     (_, *names) = inspect.signature(method).parameters.values()
     given: dict[str, Any] = {}
@@ -37,18 +40,19 @@ def arguments_of(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[
 
 
 def others(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not per row; these are equal in all processes."""
+    """Return the arguments that are not per row, which must be equal in all processes."""
     return {name: value for name, value in given.items() if name not in BY_ROW}
 
 
 def shard_of(given: Mapping[str, Any]) -> Shard:
-    """Return the per-row arguments as a shard.
+    """Return the per-row arguments as a shard, whose arrays are the caller's where possible.
 
     Raises
     ------
     ValueError
-        If one of them is not an array with rows, has gaps or infinite numbers, or differs from the
-        others in the number of rows. In the last case concatenated shards would be misaligned.
+        If an argument is not an array with rows, contains missing or infinite numbers, or differs
+        from the others in the number of rows. In the last case the rows of concatenated shards
+        would not correspond.
     """
     arrays: dict[str, np.ndarray] = {}
     facts: dict[str, Any] = {}
@@ -67,13 +71,16 @@ def shard_of(given: Mapping[str, Any]) -> Shard:
 def whole_of(
     facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Return the per-row arguments of all shards, named columns in the order of the first shard.
+    """Return the per-row arguments of all shards, with named columns in the first shard's order.
+
+    facts : facts of each shard
+    arrays : arrays of all shards, concatenated
 
     Raises
     ------
     ValueError
-        If shards do not fit each other: some are dense and some sparse, or their numbers of columns
-        differ.
+        If shards do not fit each other: some are dense and others sparse, or their numbers of
+        columns or the columns' names differ.
     """
     found = {name: [one.get(name) for one in facts] for name in _names(facts)}
     return {name: _joined(name, parts, arrays) for name, parts in found.items()}
@@ -84,12 +91,13 @@ def own_of(
 ) -> dict[str, Any]:
     """Return the per-row arguments of the shard at `place`, in the form common to all shards.
 
+    facts : facts of each shard
     arrays : arrays of this shard
 
     Raises
     ------
     ValueError
-        As `whole_of`.
+        If shards do not fit each other; see `whole_of`.
     """
     made = {}
     for name in _names(facts):
@@ -114,6 +122,9 @@ def reparted(
 
     Collective: all ranks must call it. Returns the facts of all shards, and this rank's arrays.
 
+    place : index of this rank's shard
+    facts : facts of each shard
+    arrays : arrays of this rank's shard
     gathered : ``gathered(content)`` returns the contents of all processes, in rank order
 
     Raises
@@ -132,7 +143,7 @@ def reparted(
         )
     before = np.concatenate([[0], np.cumsum(counts)])
     after = before.copy()
-    for k in range(1, of):  # the present bounds, except for empty shards
+    for k in range(1, of):  # the bounds do not change, except for empty shards
         after[k] = max(after[k], after[k - 1] + 1)
     for k in range(of - 1, 0, -1):
         after[k] = min(after[k], after[k + 1] - 1)
@@ -170,7 +181,10 @@ def reparted(
 def _cut(
     arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any], first: int, last: int, begin: int
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the rows `first` to `last` of all rows, from a shard that begins at row `begin`."""
+    """Return the facts and arrays of rows `first` to `last`, from a shard that starts at `begin`.
+
+    The arrays are views. The three row numbers count the rows of all shards.
+    """
     rows, made = slice(int(first - begin), int(last - begin)), {}
     for name, meaning in facts.items():
         if meaning["kind"] == "sparse":
@@ -186,12 +200,12 @@ def _cut(
 
 
 def n_features_of(facts: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of columns of all shards; 0 if there are none.
+    """Return the number of features, which is the same in all shards; 0 without an argument X.
 
     Raises
     ------
     ValueError
-        As in `whole_of`, and if there are no rows.
+        If shards do not fit each other (see `whole_of`), or if there are no rows.
     """
     first = {name: _require_fit(name, [one.get(name) for one in facts]) for name in _names(facts)}
     if not sum(one[name][COUNT] for name in list(first)[:1] for one in facts):
@@ -230,16 +244,17 @@ def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray
 def _joined(
     name: str, found: Sequence[Mapping[str, Any] | None], arrays: Mapping[str, np.ndarray]
 ) -> Any:
-    """Return one argument, of all shards."""
+    """Return the argument `name` of all shards."""
     return _made(name, _require_fit(name, found), found, arrays)
 
 
 def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
-    """Refuse shards of an argument that do not fit; return the facts of the leading shard.
+    """Return the facts of an argument's leading shard, the first one with names or else with rows.
 
     Raises
     ------
     ValueError
+        If a shard does not fit it.
     """
     given = [(k, one) for k, one in enumerate(found) if one is not None]
     ready = [(k, one) for k, one in given if one[COUNT]] or given
@@ -247,7 +262,7 @@ def _require_fit(name: str, found: Sequence[Mapping[str, Any] | None]) -> Mappin
     for k, one in enumerate(found):
         if one is None:
             raise ValueError(f"{name} is given on rank {rank}, and not on rank {k}.")
-        for what in ("kind", "columns") if one[COUNT] else ():  # empty shards fit any other
+        for what in ("kind", "columns") if one[COUNT] else ():  # empty shards fit all others
             if one[what] != first[what]:
                 raise ValueError(
                     f"{name} does not fit: its {what} is {first[what]} on rank {rank}, and "
@@ -264,7 +279,11 @@ def _made(
     found: Sequence[Mapping[str, Any] | None],
     arrays: Mapping[str, np.ndarray],
 ) -> Any:
-    """Build an argument from its concatenated arrays."""
+    """Return an argument made of its concatenated arrays.
+
+    first : facts of the leading shard, whose form the argument has
+    found : facts of all shards in the arrays
+    """
     if first["kind"] == "sparse":
         lengths = arrays[f"{name} lengths"]
         indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -282,7 +301,10 @@ def _made(
 def _in_order(
     values: np.ndarray, names: list[Any], found: Sequence[Mapping[str, Any] | None]
 ) -> np.ndarray:
-    """Return the rows with columns in the order of `names`, whatever the order in each shard."""
+    """Return the rows with columns in the order of `names`; shards may have different orders.
+
+    `values` is not changed; it is copied if a shard has another order.
+    """
     taken, is_own = 0, True
     for one in found:
         if one is None or not one[COUNT]:
@@ -298,7 +320,7 @@ def _in_order(
 
 
 def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-    """Refuse shards with different column names.
+    """Refuse shards with different column names; warn if only some shards have names.
 
     Raises
     ------
@@ -327,7 +349,7 @@ def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> N
 
 
 def _decoded(found: Sequence[Mapping[str, Any] | None], codes: np.ndarray) -> np.ndarray:
-    """Decode each shard's codes to its values."""
+    """Return the values of concatenated codes; each shard has its own list of values."""
     parts, taken = [], 0
     for one in found:
         if one is None or not one[COUNT]:

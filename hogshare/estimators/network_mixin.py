@@ -1,7 +1,7 @@
 """The epochs of `MLPClassifier` and `MLPRegressor`, in scikit-learn's order.
 
 Only the training differs from scikit-learn's. At the end of each epoch the workers pause, and the
-fit takes scikit-learn's decisions in scikit-learn's order. One worker therefore repeats
+fit makes scikit-learn's decisions in scikit-learn's order. A fit by one worker therefore repeats
 scikit-learn's fit.
 """
 
@@ -62,8 +62,8 @@ class NetworkMixin(Exporting):
         The solver for weight optimization. "lbfgs" is scikit-learn's own, run by one worker.
 
     alpha : float, default=0.0001
-        Strength of the L2 penalty: ``alpha / 2`` times the sum of the squared coefficients is added
-        once to the summed losses of a mini-batch.
+        Strength of the L2 penalty. ``alpha / 2`` times the sum of the squared coefficients is added
+        once to the sum of a mini-batch's losses.
 
     batch_size : int or "auto", default="auto"
         Number of rows in a mini-batch; each mini-batch is a step. "auto" is
@@ -72,7 +72,7 @@ class NetworkMixin(Exporting):
     learning_rate : {"constant", "invscaling", "adaptive"}, default="constant"
         Schedule of the step size for "sgd": "constant" leaves it unchanged; "invscaling" divides it
         by ``(t_ + 1) ** power_t`` at each epoch's end; "adaptive" divides it by 5 whenever the fit
-        would end.
+        would otherwise end.
 
     learning_rate_init : float, default=0.001
         The initial step size.
@@ -90,8 +90,8 @@ class NetworkMixin(Exporting):
         Determines the initial coefficients, the held-out rows and the order of the rows.
 
     tol : float, default=1e-4
-        Smallest improvement, over the best so far, of an epoch's loss or of the score on held-out
-        rows.
+        Smallest improvement that counts, of an epoch's loss or of the score on held-out rows,
+        relative to the best loss or score so far.
 
     verbose : bool, default=False
         Whether to print progress after each epoch.
@@ -106,8 +106,8 @@ class NetworkMixin(Exporting):
         Whether to use Nesterov's momentum.
 
     early_stopping : bool, default=False
-        Whether to hold out rows, to end the fit by the score on them, and to return the network
-        with the best score.
+        Whether to hold out rows. The score on these rows then decides when the fit ends, and the
+        result is the network with the best score.
 
     validation_fraction : float, default=0.1
         The fraction of the rows to hold out.
@@ -132,12 +132,12 @@ class NetworkMixin(Exporting):
     Attributes
     ----------
     loss_ : float
-        Mean loss with the penalty. Like scikit-learn's, it is the mean over the last epoch's
-        mini-batches, each before its step; where workers take steps of their own, it is the loss of
+        Mean loss with the penalty. As in scikit-learn, it is the mean over the last epoch's
+        mini-batches, each before its step. If each worker takes steps of its own, it is the loss of
         the network after the last epoch.
 
     best_loss_ : float or None
-        The smallest loss so far; None with `early_stopping`.
+        The smallest loss of an epoch so far; None with `early_stopping`.
 
     loss_curve_ : list of float
         The losses of all epochs.
@@ -152,13 +152,13 @@ class NetworkMixin(Exporting):
         Number of rows trained on so far.
 
     coefs_, intercepts_ : list of ndarray
-        The ith element has the coefficients, or intercepts, of layer i.
+        The ith element contains the coefficients, or the intercepts, of layer i.
 
     n_iter_ : int
         Number of epochs of the last `fit`.
 
     n_layers_ : int
-        Number of layers, inputs and outputs included.
+        Number of layers, including inputs and outputs.
 
     n_outputs_ : int
         Number of units in the output layer.
@@ -172,11 +172,11 @@ class NetworkMixin(Exporting):
 
     Notes
     -----
-    Workers pause at the end of each epoch, when the fit decides whether to start another. Momentum
-    and moments belong to the fit, and `partial_fit` continues with them. A named `barrier` other
-    than "bsp" has two effects: (1) The fit decides by the loss of the network at the epoch's end,
-    and may end an epoch or two before or after a fit by one worker. (2) Each worker has its own
-    momentum and moments, and `partial_fit` continues with the mean over the workers that took
+    Workers pause at the end of each epoch, when the fit decides whether to start another. All
+    workers use the same momentum and moments, with which `partial_fit` continues. A named `barrier`
+    other than "bsp" has two effects: (1) The fit decides by the loss of the network at the epoch's
+    end, and may end an epoch or two before or after a fit by one worker. (2) Each worker has its
+    own momentum and moments, and `partial_fit` continues with the mean over the workers that took
     steps.
     """
 
@@ -191,8 +191,8 @@ class NetworkMixin(Exporting):
         Parameters
         ----------
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets: numbers for regression; class labels, or a column of zeros and ones for each
-            label of multilabel rows, for classification.
+            Targets. For regression, numbers. For classification, class labels, or a column of zeros
+            and ones for each label of multilabel rows.
         """
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_whole
@@ -208,7 +208,7 @@ class NetworkMixin(Exporting):
         raise NotImplementedError
 
     def _check_before(self, X: Any, sample_weight: Any) -> None:
-        """Refuse, before the rows are read, input that scikit-learn lets pass."""
+        """Refuse input that scikit-learn would accept, before the rows are read."""
         check_jobs(self.n_jobs)
         check_sparse(X)
         if sample_weight is not None:
@@ -238,7 +238,10 @@ class NetworkMixin(Exporting):
         layer_units: list[int],
         incremental: bool,
     ) -> None:
-        """Train from the present coefficients; this replaces scikit-learn's loop."""
+        """Train from the present coefficients, and set the fitted attributes.
+
+        This method replaces scikit-learn's loop, whose parameters it has.
+        """
         self._require_layers(layer_units)
         if self.early_stopping and incremental:
             raise ValueError("partial_fit does not support early_stopping=True")
@@ -273,7 +276,7 @@ class NetworkMixin(Exporting):
         )
 
     def _begin_curves(self: Any) -> None:
-        """Add numbers that this fit's criterion needs and an earlier fit has not recorded."""
+        """Set attributes that this fit's criterion needs and that an earlier fit has not set."""
         known = vars(self)
         known.setdefault("loss_curve_", [])
         known.setdefault("_no_improvement_count", 0)
@@ -284,10 +287,11 @@ class NetworkMixin(Exporting):
 
 
 class Training:
-    """The epochs of one fit.
+    """The epochs of one fit, which set the fitted attributes of the estimator.
 
+    n_rows : number of training rows
     held_out : rows, targets and weights for early stopping; three None without early stopping
-    incremental : whether this is the one epoch of `partial_fit`
+    incremental : whether this is the single epoch of `partial_fit`
     """
 
     def __init__(
@@ -303,10 +307,13 @@ class Training:
     def run(self, problem: NetworkProblem, batch: int) -> None:
         """Have the workers train, and set the estimator's attributes.
 
+        batch : number of rows in a mini-batch
+
         Raises
         ------
         ValueError
-            If the steps are too long and no epoch has a score on held-out rows.
+            If the network leaves the floating-point range and no epoch has a score on held-out
+            rows.
         """
         est, began = self.estimator, time.perf_counter()
         self.problem, self.batch = problem, batch
@@ -351,7 +358,7 @@ class Training:
             self._take(model.params, model.shapes)
             self.over = self._ends(self._loss(end, model.params))
         if self.over or end.epoch == self.epochs:
-            return self.over  # before a new order is drawn, as in scikit-learn
+            return self.over  # returned before a new order is drawn, as in scikit-learn
         if est.shuffle:
             self.order = shuffle(self.order, random_state=est._random_state)
             end.take_order(self.order)
@@ -359,21 +366,23 @@ class Training:
         return False
 
     def _loss(self, end: EpochEnd, params: np.ndarray) -> float:
-        """Return scikit-learn's loss of an epoch; the network's if workers take their own steps.
+        """Return the loss of an epoch.
 
-        scikit-learn's loss is the mean, over the epoch, of each mini-batch's loss before its step;
-        it does not show the effect of late steps. Both losses contain the penalty as the steps do.
+        If the workers compute steps together, this is scikit-learn's loss: the mean, over the
+        epoch, of each mini-batch's loss before its step. This mean does not show the effect of late
+        steps. If workers take steps of their own, this is therefore the loss of the network at the
+        epoch's end. Both losses contain the penalty as often as the steps do.
         """
         problem = self.problem
         if end.n_workers == 1 or end.is_split:
             return end.loss
-        # each mini-batch's step has the whole penalty, the objective has it once
+        # each mini-batch's step contains the whole penalty, and the objective contains it once
         n_batches = -(-problem.n_rows // self.batch)
         self.is_late = not (end.is_split or end.has_homes)
         return end.objective(problem, params) + (n_batches - 1) * problem.penalty_at(params)
 
     def _warn_of_late_steps(self, report: Report) -> None:
-        """Warn if gradients were so late that the fit amounts to a different optimizer's."""
+        """Warn if gradients were so late that the fit differs from a fit by one worker."""
         lateness = report.staleness_mean
         if self.is_late and lateness >= LATE:
             warn(
@@ -418,7 +427,10 @@ class Training:
         est.intercepts_ = [intercepts.astype(kind, copy=False) for _, intercepts in found]
 
     def _diverged(self, began: float) -> None:
-        """End a fit whose steps are too long, with an earlier epoch's network if one was scored."""
+        """End a fit whose network has left the floating-point range.
+
+        The result is the network of the epoch with the best score; without a score, raise an error.
+        """
         est = self.estimator
         if not (est.early_stopping and math.isfinite(est.best_validation_score_)):
             raise ValueError(f"{NOT_FINITE} {SMALLER}") from None
@@ -440,7 +452,7 @@ class Training:
 def _parted(
     est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Split rows, targets and weights for training and early stopping as scikit-learn does."""
+    """Split rows, targets and weights as scikit-learn does; return training and held-out parts."""
     stratify = y if is_classifier(est) and est.n_outputs_ == 1 else None
     found = train_test_split(
         *[part for part in (X, y, weight) if part is not None],

@@ -1,7 +1,7 @@
 """scikit-learn's optimizers of networks: the rules that take their steps, and their state.
 
-Like scikit-learn's, an estimator has one optimizer, with the step size, momentum and moments from
-which a further `partial_fit` continues. A file stores the optimizer's numbers.
+As in scikit-learn, an estimator has one optimizer. It contains the step size, and the momentum or
+moments, from which the next `partial_fit` continues. A file stores the optimizer's attributes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hogshare.rules.sgd import SGD
 
 
 def of(est: Any) -> Any:
-    """Return scikit-learn's optimizer, which stores the step size and the rule's state."""
+    """Return a new optimizer of scikit-learn's, which stores the step size and the rule's state."""
     params = est.coefs_ + est.intercepts_
     if est.solver == "adam":
         return AdamOptimizer(params, est.learning_rate_init, est.beta_1, est.beta_2, est.epsilon)
@@ -46,13 +46,13 @@ def rule_of(optimizer: Any, batch: int) -> Rule:
 
 
 def step_of(optimizer: Any) -> float:
-    """Return the present step size; Adam's rule itself makes the correction for its moments."""
+    """Return the present step size; for Adam, its rule then corrects this size for its moments."""
     is_adam = isinstance(optimizer, AdamOptimizer)
     return float(optimizer.learning_rate_init if is_adam else optimizer.learning_rate)
 
 
 def start_of(est: Any, dtype: np.dtype) -> Params:
-    """Return the present network, and the state of its optimizer."""
+    """Return the present network with the state of its optimizer, both copied."""
     n_layers, optimizer = len(est.coefs_), est._optimizer
 
     def joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -66,13 +66,16 @@ def start_of(est: Any, dtype: np.dtype) -> Params:
             "square": joined(optimizer.vs)[np.newaxis],
             "steps": np.array([[optimizer.t]]),
         }
-    else:  # scikit-learn adds its velocity to the network, the rule subtracts it
+    else:  # scikit-learn adds its velocity to the network; the rule subtracts its own
         memory = {"velocity": -joined(optimizer.velocities)[np.newaxis]}
     return Params(joined(est.coefs_ + est.intercepts_), memory=memory)
 
 
 def store_state(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
-    """Store the run's rule state, or its mean over workers that took blocks, in the optimizer."""
+    """Store the state of the run's rule in the optimizer.
+
+    If each worker has a state, store the mean over the workers that took blocks.
+    """
     memory = report.model.memory
     if memory is None:  # steps without momentum have no state
         return
@@ -93,7 +96,10 @@ def store_state(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], .
 
 
 def restored(numbers: Mapping[str, Any]) -> Any:
-    """Return the optimizer stored in a file; only attributes of scikit-learn's class are read."""
+    """Return the optimizer stored in a file; only attributes of scikit-learn's class are read.
+
+    numbers : the optimizer's attributes, by name
+    """
     optimizer = (AdamOptimizer if "ms" in numbers else SGDOptimizer)([])
     for name in vars(optimizer):
         setattr(optimizer, name, numbers[name])

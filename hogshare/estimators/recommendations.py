@@ -22,7 +22,7 @@ from hogshare.problems.preferences import PAIRWISE
 from hogshare.system import ranges
 from hogshare.system.callers import warn
 
-# What folding in needs of a fit: bias_alpha, confidence, sampling, unit of ratings, their mean.
+# Values of a fit that folding in needs: bias_alpha, confidence, sampling, ratings' unit and mean.
 Weights = tuple[float, float, str, float, float]
 FORM = ("loss", "biases", "nonnegative")  # parameters that partial_fit cannot change
 MOST_INSERTED = 256  # longest list that is made by insertion; a longer list is sorted

@@ -50,8 +50,8 @@ AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_
 class SGDMixin(LinearModel, CallbackSupportMixin):
     """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters.
 
-    To save a fit while it runs, set `_checkpoint` and `_resume`, the arguments of `hogshare.solve`
-    of these names; the command line does.
+    To save a fit while it runs, set `_checkpoint`; to resume it, set `_resume`. Both are passed to
+    `hogshare.solve`, as its arguments of these names. The command line uses them.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
     l1_ratio : float or None, default=0.15
         The Elastic Net mixing parameter, between 0 and 1: the share of l1. Only used if `penalty`
-        is 'elasticnet'; with other penalties it may be None.
+        is 'elasticnet'. With other penalties it may be None.
 
     max_iter : int, default=1000
         Maximum number of passes over the rows (epochs) in `fit`.
@@ -73,7 +73,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     tol : float or None, default=1e-3
         The stopping criterion: the fit stops when an epoch's mean loss plus penalty (with
         `early_stopping` the score on held-out rows) has not improved by `tol` for
-        `n_iter_no_change` consecutive epochs. With None it never stops early.
+        `n_iter_no_change` consecutive epochs. With None the fit never stops early.
 
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new order.
@@ -82,8 +82,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
 
     epsilon : float, default=0.1
-        Epsilon in the losses 'huber', 'epsilon_insensitive' and 'squared_epsilon_insensitive': the
-        threshold of each.
+        Threshold of the losses 'huber', 'epsilon_insensitive' and 'squared_epsilon_insensitive'.
 
     random_state : int, RandomState or None, default=None
         Determines the order of the rows and the split for early stopping. With one worker an int
@@ -109,43 +108,43 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         `partial_fit` continues it.
 
     average : bool or int, default=False
-        Whether `coef_` is the average of the iterates. An int greater than 1 is the number of rows
-        after which averaging begins.
+        Whether `coef_` is the average of the iterates. An int greater than 1 is the number of
+        visited rows after which averaging begins.
 
     plane : {"shared", "master"}, Shared, Master or None, default="shared"
         Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies with an exchange from time to time.
+        ``hogshare.Shared()``: private copies, which are exchanged at intervals.
         ``Shared(exchange=None)`` is Hogwild!: one vector that all workers write without locks.
 
     Attributes
     ----------
     t_ : float
-        Step counter: 1 plus rows times epochs.
+        Step counter: 1 plus the number of rows times the number of epochs.
 
     report_ : Report or SolverReport
         The report of the last `fit` or `partial_fit`: workers, staleness, seconds, settings. A
-        `SolverReport` if scikit-learn's own epochs fitted few rows, see the notes.
+        `SolverReport` if scikit-learn's own epochs fitted few rows; see the notes.
 
     Notes
     -----
-    - `fit` leaves few rows (values times classes up to 100,000) to scikit-learn's class of the same
-      name, since that class is as fast on them and compiles nothing. The model is the same, bit for
-      bit. Workers fit few rows too with early stopping, averages, ``learning_rate='auto'``,
-      callbacks, or a `runtime`, `plane` or `barrier` that asks for workers.
+    - Few rows (values times classes up to 100,000) are fitted by scikit-learn's class of the same
+      name, which is as fast on them and compiles nothing. The model is the same, bit for bit.
+      Workers fit few rows if early stopping, averages, ``learning_rate='auto'`` or callbacks are
+      used, or if `runtime`, `plane` or `barrier` asks for workers.
     - With more than one worker a fit is not reproducible: its result depends on how the workers are
-      scheduled. The tag ``non_deterministic`` says so.
+      scheduled. The tag ``non_deterministic`` is then True.
     - Rows of more than 16 MB are shuffled in windows: eight neighbors from each of eight random
-      places. A processor fetches these in a fifth to a third less time. The model is then as good
-      as scikit-learn's with the same seed, but not the same; with ``shuffle=False`` it is the
-      same.
+      places. This takes a fifth to a third less time, because a processor fetches neighbors faster.
+      The model is then as good as scikit-learn's model with the same seed, but not equal. With
+      ``shuffle=False`` the models are equal.
     - Matrices with 64-bit indices are accepted.
-    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
-      hook that asks to stop ends the fit after its epoch.
-    - As in scikit-learn, `partial_fit` changes `coef_` in place, and with it the coefficients of
-      ``report_.model``; copy them to preserve them. If `coef_` was not made by the previous call
-      (it was assigned, is read-only, or belongs to a copied estimator), it is copied once and
-      never written. If a call raises because the model has left the floating-point range, or is
-      interrupted, its steps up to that moment remain in `coef_`.
+    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch. If
+      a hook asks to stop, the fit ends after the epoch.
+    - As in scikit-learn, `partial_fit` changes `coef_` in place. This also changes the coefficients
+      of ``report_.model``; copy them to preserve them. If `coef_` was not made by the previous call
+      (it was assigned, is read-only, or belongs to a copied estimator), it is copied once and never
+      written. If a call is interrupted, or raises because the model has left the floating-point
+      range, its steps up to that moment remain in `coef_`.
     """
 
     _words = SGD_WORDS
@@ -177,7 +176,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
     def _check_auto(self, for_partial_fit: bool) -> None:
-        """Refuse requests that rules with row memory do not support, by this class's parameters."""
+        """Refuse parameters that rules with row memory do not support."""
         if not plane_of(self.plane).has_copies:
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
@@ -204,13 +203,16 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         reset: bool,
         classes: Any = None,
     ) -> None:
-        """Validate and learn; with `init` None continue from the present model.
+        """Check the input, fit it, and set the fitted attributes.
 
         X, y and weights are only read. Collective: all ranks must call it, in the same order, since
         sums over rows are sums over all ranks.
 
-        max_iter : None for the one epoch of `partial_fit`
-        classes : the argument of `partial_fit`
+        max_iter : maximum number of epochs; None for the single epoch of `partial_fit`
+        init : initial coefficients and intercept, each of which may be None for zeros; None to
+            continue from the present model
+        reset : whether to set `n_features_in_` and `feature_names_in_`, or to compare with them
+        classes : the argument `classes` of `partial_fit`
         """
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_sgd
@@ -254,15 +256,25 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         )
 
     def _read_labels(self, y: np.ndarray, classes: Any, anew: bool) -> np.ndarray:
-        """Set `classes_`, and return the weights of the classes."""
+        """Set `classes_`, and return the weight of each class.
+
+        anew : True in `fit`, False in `partial_fit`
+        classes : the argument `classes` of `partial_fit`
+        """
         raise NotImplementedError
 
     def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
-        """Draw the split, then the seed of the row order, as scikit-learn does."""
+        """Draw the held-out rows and the seed of the row order, as scikit-learn does; return both.
+
+        The held-out rows are the result of `_held_out`.
+        """
         raise NotImplementedError
 
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Return a mask of the rows that early stopping scores; None without early stopping."""
+        """Return a mask of the rows that early stopping scores; None without early stopping.
+
+        Collective: all ranks must call it. The mask is for this process's rows.
+        """
         if not self.early_stopping:
             return None
         everybody, n_own = all_rows_of(self), len(y)
@@ -290,13 +302,13 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         mask[held_out] = True
         mask = everybody.own(mask)
         if not everybody.is_one and mask.all():
-            mask[n_own // 2] = False  # a rank whose rows are all held out could take no step
+            mask[n_own // 2] = False  # a rank needs a row that is not held out to take steps
         return mask
 
     def _first_model(
         self, shape: tuple[int, int], dtype: np.dtype, coef_init: Any, intercept_init: Any
     ) -> Model:
-        """Return the model from which `fit` starts: zero, or the given one."""
+        """Return the model from which `fit` starts: zeros, or a copy of the given model."""
         n_columns, n_features = shape
         coef, intercept = np.zeros(shape, dtype), np.zeros(n_columns, dtype)
         if coef_init is not None:
@@ -327,7 +339,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         init: tuple[Any, Any] | None,
         anew: bool,
     ) -> Model:
-        """Return the model from which a pass starts: `init`, or without it the present model."""
+        """Return the model from which a pass starts: `init`, or the present model if it is None."""
         if init is None:
             return self._last_model(shape, X, y, weight)
         if anew:
@@ -335,9 +347,11 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         return Handed(np.zeros(shape[::-1], X.dtype).T, np.zeros(shape[0], X.dtype))
 
     def _last_model(self, shape: tuple[int, int], X: Any, *data: Any) -> Handed:
-        """Return the model from which `partial_fit` continues, if possible the last run's arrays.
+        """Return the model from which `partial_fit` continues.
 
-        X, data : the training data, which must not share memory with these arrays
+        Its arrays are the last run's arrays if possible, and copies otherwise.
+
+        X, data : the training data; arrays that share memory with the data are copied
         """
         if self.learning_rate == "auto":
             self._check_auto(for_partial_fit=True)
@@ -361,7 +375,9 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
     ) -> np.ndarray:
         """Return coefficients that a run may write: `coef` if the last run made it, else a copy.
 
-        Coefficients that the user assigned, or that belong to another estimator, are only read.
+        Coefficients that the user assigned, or that belong to another estimator, are copied.
+
+        others : arrays that must not share memory with the result
         """
         coef = np.asanyarray(_unsparse(coef)).reshape(shape)
         disjoint = not any(np.may_share_memory(coef, part) for part in others)
@@ -371,7 +387,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             return np.array(coef.T, dtype=dtype, order="C", subok=False).T
 
     def __getstate__(self) -> Any:
-        # a copy has the original's arrays, and may get its id() when the original is gone
+        # a copied estimator has the original's arrays, and may get the id() of a deleted original
         return {k: v for k, v in super().__getstate__().items() if k != "_run_by"}
 
     def _is_own(self, coef: np.ndarray) -> bool:
@@ -421,7 +437,10 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         max_iter: int | None,
         sample_weight: Any,
     ) -> None:
-        """Run the solver and set the attributes; `max_iter` None is `partial_fit`'s one epoch."""
+        """Run the solver, and set the fitted attributes.
+
+        max_iter : maximum number of epochs; None for the single epoch of `partial_fit`
+        """
         everybody = all_rows_of(self)
         n_rows = everybody.added(len(y))
         n_training = n_rows
@@ -465,7 +484,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
                 and bool(max_iter),
             ),
             shuffle=self.shuffle,
-            # without a seed of its own, a resumed run has the seed of the checkpoint
+            # without `random_state`, a resumed run has the seed of the checkpoint
             seed=None if self._resume and self.random_state is None else OrderSeed(seed),
             start=None if self._resume else start,
             on_epoch=heard,
@@ -483,16 +502,19 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         return StepSize(self.learning_rate, eta0=self.eta0, power_t=self.power_t)
 
     def _fitted(self, model: Model, t: float) -> dict[str, Any]:
-        """Return the fitted attributes for a model."""
+        """Return the fitted attributes for a model, whose arrays they are.
+
+        t : value of the attribute `t_`
+        """
         coef, intercept = model.coef, model.intercept
-        # model.t counts training rows only; with early stopping `t` also counts held-out ones
+        # model.t counts training rows only; with early stopping `t` also counts held-out rows
         if self.average and self.average <= model.t - 1.0 and model.average_coef is not None:
             assert model.average_intercept is not None
             coef, intercept = model.average_coef, model.average_intercept
         return {"coef_": self._shaped(coef), "intercept_": intercept, "t_": t}
 
     def _shaped(self, coef: np.ndarray) -> np.ndarray:
-        """Return the engine's coefficients in the shape of `coef_`."""
+        """Return the engine's coefficients in the shape of `coef_`, without a copy."""
         return coef
 
     def _set_attributes(

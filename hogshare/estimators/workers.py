@@ -1,4 +1,4 @@
-"""The workers' parameters of all estimators, their constraints, and fits to the optimum."""
+"""The parameters of all estimators that concern workers, and fits to the optimum by workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCALE = "Increase max_iter or tol, or scale the data (StandardScaler)."
 
 
 class Shape(NamedTuple):
-    """The shape of a model, for the start of a problem whose rows no single process has."""
+    """The shape and dtype of a model, for the start of a fit whose rows no single process has."""
 
     n_columns: int
     n_features: int
@@ -37,7 +37,10 @@ class Shape(NamedTuple):
 
 
 class Meant(Options):
-    """The constraint that `read` accepts a parameter; `what` describes the values in messages."""
+    """The constraint that the function `read` accepts a parameter.
+
+    what : description of the accepted values, for messages
+    """
 
     def __init__(self, read: Callable[[Any], Any], what: str) -> None:
         super().__init__(object, set())
@@ -56,7 +59,7 @@ class Meant(Options):
 
 
 class NameOptions(StrOptions):
-    """scikit-learn's constraint that a parameter is one of some names, in any case."""
+    """scikit-learn's constraint that a parameter is one of some names, in upper or lower case."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether a value is one of the names."""
@@ -93,17 +96,17 @@ def chooses_runtime(estimator: Any) -> bool:
 
 
 def may_choose_runtime(estimator: Any) -> bool:
-    """Whether a message may suggest ``runtime="auto"``, with which ranks would fit separately."""
+    """Whether a message may suggest ``runtime="auto"``; ranks would fit separately with it."""
     return getattr(estimator.runtime, "name", "") != choice_names.RANKS
 
 
 def require_workers(estimator: Any) -> None:
-    """Refuse workers that cannot fit to the optimum, even if scikit-learn's solvers will fit.
+    """Refuse workers that cannot fit to the optimum, even if a solver of scikit-learn's will fit.
 
     Raises
     ------
     ValueError
-        If `n_jobs` gives no worker, or if the plane has no private copies.
+        If `n_jobs` is not a possible number of workers, or if the plane has no private copies.
     """
     check_jobs(estimator.n_jobs)
     plane = choice_names.plane_of(estimator.plane)
@@ -125,10 +128,12 @@ def to_the_optimum(
 ) -> Report:
     """Solve a problem with an estimator's workers, by the rule that suits it.
 
-    A nonzero start without row memory needs `SAGA`, which can start from any model. If
-    scikit-learn's solver draws no random numbers (`draws` False), its fits are repeatable without a
-    `random_state`, and so are the fits by workers. The report's model contains the row memory; an
-    estimator stores ``report.without_memory()``.
+    A nonzero start without row memory needs `SAGA`, which can start from any model. The report's
+    model contains the row memory; an estimator stores ``report.without_memory()``.
+
+    start : the model to start from; None for zeros
+    draws : whether scikit-learn's solver draws random numbers; if not, the seed is 0 without a
+        `random_state`, because scikit-learn's fits are then repeatable
     """
     forgetful = start is not None and start.memory is None and not start.is_zero()
     return solve(
@@ -146,14 +151,17 @@ def to_the_optimum(
 
 
 def with_mean_one(weight: np.ndarray, everybody: AllRows = ALONE) -> tuple[np.ndarray, float]:
-    """Scale the weights of the rows to mean 1; return them and their former sum.
+    """Return the weights of the rows divided by their mean, and the sum of the given weights.
 
-    everybody : all rows, over which the mean is taken
+    The result is `weight` itself if all weights are 1, and a copy otherwise. Collective: all ranks
+    must call it.
+
+    everybody : all rows, over which the mean and the sum are taken
 
     Raises
     ------
     ValueError
-        If all are zero.
+        If all weights are zero.
     """
     total = everybody.added(float(weight.sum(dtype=np.float64)))
     if total == 0.0:
@@ -167,12 +175,15 @@ def with_mean_one(weight: np.ndarray, everybody: AllRows = ALONE) -> tuple[np.nd
 
 
 def strength(C: float, total: float) -> float:
-    """Return the penalty's factor relative to the mean loss, given the sum of the rows' weights.
+    """Return the penalty's factor relative to the mean loss.
+
+    C : the parameter of `LogisticRegression`
+    total : sum of the rows' weights
 
     Raises
     ------
     ValueError
-        If it leaves the floating-point range.
+        If the factor leaves the floating-point range.
     """
     if np.isinf(C):
         return 0.0
@@ -186,7 +197,9 @@ def strength(C: float, total: float) -> float:
 
 
 def require_square(n: int, what: str) -> None:
-    """Refuse a solver with a dense matrix of `n` rows and `n` columns if memory is too small.
+    """Refuse a solver that needs a dense matrix of `n` rows and `n` columns if memory is too small.
+
+    what : the solver, for the message
 
     Raises
     ------
@@ -196,7 +209,7 @@ def require_square(n: int, what: str) -> None:
 
 
 def warn_unless_converged(report: Report, advice: str) -> None:
-    """Warn as scikit-learn does unless a run converged, with the result of the last check."""
+    """Give scikit-learn's warning, with the result of the last check, unless a run converged."""
     if not report.converged:
         warn_unconverged(f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}")
 
