@@ -1,12 +1,13 @@
 """Step sizes, conditions and bounds of the papers' theorems, and their constants.
 
-Formulas are pure functions of numbers, with the papers' equation numbers: (1) AsySG with consistent
-reads (``con_``) and inconsistent reads (``incon_``), Lian et al. 2015; (2) Hogwild!, Niu et al.
-2011; (3) the lag behind sampling barriers (``psp_``), Wang et al. 2017. The constants in the
-formulas are computed from a problem and a model. ``docs/theory.md`` lists the assumptions and the
-corrections of printed formulas.
+Each formula is a pure function of numbers, and names the equation of its paper: (1) AsySG with
+consistent reads (``con_``) and inconsistent reads (``incon_``), Lian et al. 2015; (2) Hogwild!, Niu
+et al. 2011; (3) the lag under sampling barriers (``psp_``), Wang et al. 2017. The constants of the
+formulas are computed from a problem and a model. ``docs/theory.md`` lists the assumptions, and the
+printed formulas that are corrected.
 
-Units: an age (T of the papers) counts the model's updates between a read and its application.
+An age (T of the papers, the staleness of a gradient) is the number of the model's updates between
+the read of the model and the application of the gradient computed from it.
 """
 
 from hogshare.lab.bounds.asysg_con import (

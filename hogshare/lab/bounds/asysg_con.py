@@ -1,12 +1,12 @@
 """AsySG-con: bounds for gradients computed at real past states of the model.
 
 Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
-optimization", NIPS 2015, section 3. Equation numbers are the paper's. The equations were recalled,
-not copied; ``tests/test_theory.py`` checks that (9) and (10) imply (7), that (8) is below (11), and
-that a simulation satisfies (8).
+optimization", NIPS 2015, section 3. Equation numbers are those of the paper. The equations were
+recalled, not copied. ``tests/test_theory.py`` checks that (9) and (10) imply (7), that the bound
+(8) is below the bound (11), and that a simulation satisfies (8).
 
-The model is updated by the *sum* of M gradients, ``x -= step * sum_m G_m``. The results apply to
-any smooth function, convex or not, with independent unbiased gradients.
+An update of the model subtracts the *sum* of M gradients, ``x -= step * sum_m G_m``. The results
+apply to any smooth function, convex or not, if the gradients are independent and unbiased.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ValueError
 
 @documented(SHARED)
 def con_step_size(known: Constants, n_updates: float) -> float:
-    """Constant step size of Corollary 2, equation (9): ``sqrt(gap / (M L K sigma^2))``.
+    """Compute the constant step size of Corollary 2, (9): ``sqrt(gap / (M L K sigma^2))``.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def con_step_size(known: Constants, n_updates: float) -> float:
 
 @documented(SHARED)
 def con_least_updates(known: Constants, age: float) -> int:
-    """Fewest updates for Corollary 2, (10): ``K >= 4 M L gap (T + 1)^2 / sigma^2``.
+    """Compute the fewest updates for Corollary 2, (10): ``K >= 4 M L gap (T + 1)^2 / sigma^2``.
 
     Returns
     -------
@@ -80,12 +80,12 @@ def con_least_updates(known: Constants, age: float) -> int:
 
 @documented(SHARED)
 def con_largest_age(known: Constants, n_updates: float) -> int | None:
-    """Largest age that (10) allows for a number of updates.
+    """Compute the largest age that condition (10) allows for a number of updates.
 
-    Up to that age the bound (11) does not depend on the age, and linear speedup is to be expected
-    up to the number of workers that cause it. N workers with one gradient under way each cause an
-    age of about ``(N - 1) / M`` updates, or ``N / M`` if a worker's own last gradient is also under
-    way when the worker reads.
+    Up to this age the bound (11) does not depend on the age. Linear speedup is then to be expected
+    up to the number of workers that cause this age. N workers, each with one gradient under way,
+    cause an age of about ``(N - 1) / M`` updates. The age is ``N / M`` if a worker reads while its
+    own last gradient is still under way.
 
     Returns
     -------
@@ -108,10 +108,10 @@ def con_largest_age(known: Constants, n_updates: float) -> int | None:
 
 @documented(SHARED)
 def con_bound(known: Constants, n_updates: float) -> float:
-    """Bound of Corollary 2, (11): ``4 sqrt(gap L sigma^2 / (M K))``.
+    """Compute the bound of Corollary 2, (11): ``4 sqrt(gap L sigma^2 / (M K))``.
 
-    It bounds the mean over the updates of ``E ||grad f(x_k)||^2``, with the step size (9), if (10)
-    is met.
+    It bounds the mean over the updates of ``E ||grad f(x_k)||^2``, if the step size is (9) and
+    condition (10) is met.
 
     Returns
     -------
@@ -130,9 +130,10 @@ def con_bound(known: Constants, n_updates: float) -> float:
 
 @documented(SHARED)
 def con_condition(known: Constants, step: float, age: float) -> float:
-    """Left side of condition (7) for a constant step; Theorem 1 applies if it is at most 1.
+    """Compute the left side of condition (7) for a constant step size.
 
-    ``L M step + 2 (L M T step)^2``. Of the constants, only L and M are used.
+    It is ``L M step + 2 (L M T step)^2``; Theorem 1 applies if it is at most 1. Of the constants,
+    only L and M are used.
 
     Returns
     -------
@@ -152,7 +153,9 @@ def con_condition(known: Constants, step: float, age: float) -> float:
 
 @documented(SHARED)
 def con_largest_age_of_step(known: Constants, step: float) -> int | None:
-    """Largest age at which a constant step meets condition (7); only L and M are used.
+    """Compute the largest age at which a constant step size meets condition (7).
+
+    Of the constants, only L and M are used.
 
     Returns
     -------
@@ -171,18 +174,18 @@ def con_largest_age_of_step(known: Constants, step: float) -> int | None:
 
 @documented(SHARED)
 def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, age: int) -> float:
-    """Bound of Theorem 1, (8), for any sequence of steps that meets condition (7).
+    """Compute the bound of Theorem 1, (8), for a sequence of step sizes that meets condition (7).
 
-    It bounds ``(1 / sum gamma_k) sum_k gamma_k E ||grad f(x_k)||^2``:
+    The bounded quantity is ``(1 / sum gamma_k) sum_k gamma_k E ||grad f(x_k)||^2``. The bound is
     ``[2 gap + sum_k (gamma_k^2 M L + 2 L^2 M^2 gamma_k sum_{j=k-T..k-1} gamma_j^2) sigma^2] /
-    (M sum_k gamma_k)``. Steps before the first are zero.
+    (M sum_k gamma_k)``. Step sizes before the first one are zero.
 
     Parameters
     ----------
     steps : array-like of shape (n_updates,)
-        gamma_k, positive.
+        The step sizes gamma_k, positive.
     age : int
-        T, the largest age.
+        The largest age T, in updates.
 
     Returns
     -------
@@ -221,7 +224,7 @@ def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, ag
 
 
 def window_sums(values: np.ndarray, length: int) -> np.ndarray:
-    """``out[k]``: the sum of ``values[k - length + 1 : k + 1]``, without places before 0."""
+    """Return ``out[k]``, the sum of ``values[k - length + 1 : k + 1]`` without negative indices."""
     sums = np.append(0.0, np.cumsum(values))
     last = np.arange(1, len(values) + 1)
     result: np.ndarray = sums[last] - sums[np.maximum(last - length, 0)]
@@ -229,5 +232,5 @@ def window_sums(values: np.ndarray, length: int) -> np.ndarray:
 
 
 def floor_age(age: float) -> int | None:
-    """Round an age down to a whole number; None for a negative age."""
+    """Round an age down to a whole number; return None if the age is negative."""
     return None if age < -ROUNDING else max(0, math.floor(age * (1.0 + ROUNDING) + ROUNDING))

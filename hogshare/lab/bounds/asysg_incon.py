@@ -1,14 +1,15 @@
 """AsySG-incon: bounds for gradients computed while other workers write.
 
 Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
-optimization", NIPS 2015, section 4. Equation numbers are the paper's. The equations were recalled,
-not copied; ``tests/test_theory.py`` checks that (17) and (18) imply (15), that (16) is below (19),
-and that a simulation stays below (16). This file uses (16) in the form derived for this package.
-Its middle term is four times the recalled one, so it is the weaker claim.
+optimization", NIPS 2015, section 4. Equation numbers are those of the paper. The equations were
+recalled, not copied. ``tests/test_theory.py`` checks that (17) and (18) imply (15), that the bound
+(16) is below the bound (19), and that a simulation stays below (16). This file uses (16) in the
+form derived for this package. Its middle term is four times the recalled term, so this form claims
+less.
 
-One iteration of the analysis writes *one coordinate*, drawn uniformly from n, of the sum of M
-gradients. K (writes of a run) and T (age) count these writes: a write of all n coordinates counts
-as n.
+One iteration of the analysis writes *one coordinate* of the sum of M gradients; the coordinate is
+drawn uniformly from n. K (the writes of a run) and T (the age) count these writes: an update of all
+n coordinates counts as n writes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ValueError
 
 @documented(SHARED)
 def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
-    """Constant step size of Corollary 4, (17): ``sqrt(2 gap n / (K L_T M sigma^2))``.
+    """Compute the constant step size of Corollary 4, (17): ``sqrt(2 gap n / (K L_T M sigma^2))``.
 
     Returns
     -------
@@ -61,9 +62,9 @@ def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
 
 @documented(SHARED)
 def incon_least_writes(known: CoordinateConstants, age: float) -> int:
-    """Fewest writes for Corollary 4, (18).
+    """Compute the fewest writes for Corollary 4, (18).
 
-    ``K >= 16 gap L_T M (n^(3/2) + 4 T^2) / (sqrt(n) sigma^2)``.
+    The condition is ``K >= 16 gap L_T M (n^(3/2) + 4 T^2) / (sqrt(n) sigma^2)``.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def incon_least_writes(known: CoordinateConstants, age: float) -> int:
 
 @documented(SHARED)
 def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None:
-    """Largest age that (18) allows for a number of writes.
+    """Compute the largest age that condition (18) allows for a number of writes.
 
     Returns
     -------
@@ -112,10 +113,10 @@ def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None
 
 @documented(SHARED)
 def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
-    """Bound of Corollary 4, (19): ``sqrt(72 gap L_T n sigma^2 / (K M))``.
+    """Compute the bound of Corollary 4, (19): ``sqrt(72 gap L_T n sigma^2 / (K M))``.
 
-    It bounds the mean over the writes of ``E ||grad f(x_k)||^2``, with the step size (17), if (18)
-    is met. It is about three times the bound (16) for this step size.
+    It bounds the mean over the writes of ``E ||grad f(x_k)||^2``, if the step size is (17) and
+    condition (18) is met. It is about three times the bound (16) for this step size.
 
     Returns
     -------
@@ -136,10 +137,10 @@ def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
 
 @documented(SHARED)
 def incon_condition(known: CoordinateConstants, step: float, age: float) -> float:
-    """Left side of condition (15); Theorem 3 applies if it is at most 1.
+    """Compute the left side of condition (15) for a constant step size.
 
-    ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``. Of the constants, gap and
-    sigma are not used.
+    It is ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``; Theorem 3 applies
+    if it is at most 1. The constants gap and sigma are not used.
 
     Returns
     -------
@@ -162,7 +163,9 @@ def incon_condition(known: CoordinateConstants, step: float, age: float) -> floa
 
 @documented(SHARED)
 def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | None:
-    """Largest age at which a constant step meets condition (15); gap and sigma are not used.
+    """Compute the largest age at which a constant step size meets condition (15).
+
+    The constants gap and sigma are not used.
 
     Returns
     -------
@@ -191,9 +194,9 @@ def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | 
 def incon_bound_of_step(
     known: CoordinateConstants, step: float, n_writes: float, age: float
 ) -> float:
-    """Bound of Theorem 3, (16), for a constant step that meets condition (15).
+    """Compute the bound of Theorem 3, (16), for a constant step size that meets condition (15).
 
-    It bounds the mean over the writes of ``E ||grad f(x_k)||^2``:
+    The bounded quantity is the mean over the writes of ``E ||grad f(x_k)||^2``. The bound is
     ``2 n gap / (K M step) + 2 L_T^2 T M step^2 sigma^2 / n + L_max step sigma^2``.
 
     Returns

@@ -1,6 +1,6 @@
-"""Constants of a problem and of an update's gradients in AsySG's formulas.
+"""The constants in AsySG's formulas: those of a problem, and those of an update's gradients.
 
-Source: Lian, Huang, Li and Liu, NIPS 2015; equation numbers are the paper's.
+Source: Lian, Huang, Li and Liu, NIPS 2015. Equation numbers are those of the paper.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Formula = TypeVar("Formula", bound=Callable[..., Any])
 
 
 def documented(shared: str) -> Callable[[Formula], Formula]:
-    """Add the parameters and errors that a family of formulas shares to a formula's docstring."""
+    """Return a decorator that adds shared parameters and errors to a formula's docstring."""
 
     def complete(formula: Formula) -> Formula:
         docstrings.complete(formula, [shared])
@@ -27,21 +27,21 @@ def documented(shared: str) -> Callable[[Formula], Formula]:
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
-    """Constants of a problem and its gradients in the analysis of consistent reads.
+    """The constants of a problem and its gradients in the analysis of consistent reads.
 
     Parameters
     ----------
     gap : float
-        ``f(x_1) - f*``, or an upper bound of it; in units of f.
+        ``f(x_1) - f*``, or an upper bound of it, in units of f.
     L : float
         Lipschitz constant of the gradient, (4), in units of f over x squared. With inconsistent
-        reads it stands for the paper's L_T, (5), the constant for changes of at most T coordinates;
-        L is an upper bound of L_T.
+        reads, L takes the place of the paper's L_T, (5), the constant for changes of at most T
+        coordinates. L is an upper bound of L_T.
     sigma : float
         Standard deviation of one gradient, ``sqrt(E ||G - grad f||^2)``, (3), in units of f over x.
     n_gradients : float, default=1
-        M of Algorithms 1 and 2: an update is the *sum* of M gradients, and step sizes are for the
-        sum.
+        Number M of gradients in an update of Algorithms 1 and 2. An update is the *sum* of M
+        gradients, and step sizes are for the sum.
 
     Raises
     ------
@@ -68,19 +68,19 @@ class Constants:
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinateConstants(Constants):
-    """Constants in the analysis of inconsistent reads, which writes one coordinate at a time.
+    """The constants in the analysis of inconsistent reads, which writes one coordinate at a time.
 
-    Formulas for consistent reads accept them too.
+    Formulas for consistent reads also accept these constants.
 
     Parameters
     ----------
     gap, L, sigma, n_gradients : float
         As in `Constants`.
     n_coordinates : float
-        n, size of the model; Algorithm 2 draws the coordinate of a write uniformly from it.
+        Number n of the model's coordinates. Algorithm 2 draws the coordinate of a write uniformly.
     L_max : float, default=None
-        Lipschitz constant of the gradient for a change of one coordinate, in that coordinate, (6),
-        in units of f over x squared. None: L, an upper bound of it.
+        Largest Lipschitz constant of a partial derivative with respect to its own coordinate, (6),
+        in units of f over x squared. None: L, which is an upper bound.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Noise of the gradients of mini-batches, and the mean gradient norm along a run."""
+"""The noise of mini-batch gradients, and the mean squared gradient norm along a run."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ def gradient_noise(
 ) -> float:
     """Compute sigma of a mini-batch gradient at a model: ``sqrt(E ||G - grad f||^2)``.
 
-    G is the mean over `batch` rows drawn independently, as the theory assumes (an epoch's
-    permutation draws without replacement, and its G is less noisy). Computed from all rows, in
-    closed form. This is the noise at one model; equation (3) needs the largest over all models.
+    G is the mean gradient of `batch` rows drawn independently, as the theory assumes. (An epoch's
+    permutation draws without replacement, and its G is less noisy.) The noise is computed in closed
+    form from all rows. It is the noise at one model; equation (3) needs the largest noise over all
+    models.
 
     Parameters
     ----------
     problem : LinearProblem
-        With a smooth loss, and a penalty without an l1 part.
+        A problem with a smooth loss, and a penalty without an l1 part.
     model : Model
+        The model at which the noise is computed.
     batch : int, default=1
-        Rows of a mini-batch.
+        Number of rows of a mini-batch.
     on_support : bool, default=False
-        False: every G includes the whole gradient of the l2 penalty, which adds no noise. True: a
-        row's G includes it on the row's own features only, divided by their frequencies, as on the
-        lock-free plane (Hogwild!'s ``lambda x_u^2 / d_u``). Equal for dense rows.
+        Whether a row's G includes the gradient of the l2 penalty on the row's own features only,
+        divided by their frequencies, as on the lock-free plane (Hogwild!'s ``lambda x_u^2 / d_u``).
+        If False, every G includes the whole gradient of the penalty, which adds no noise. For dense
+        rows the two are equal.
     at : Gradient or None, default=None
-        The result of `gradient` at this model, if known: it saves two passes.
+        The result of `gradient` at this model, if known; it saves two passes over the rows.
 
     Returns
     -------
@@ -85,18 +88,18 @@ def gradient_noise(
 def ergodic_gradient_norm(
     steps: Sequence[float] | np.ndarray, squared_norms: Sequence[float] | np.ndarray
 ) -> float:
-    """Mean squared gradient norm along a run, weighted by the step sizes.
+    """Compute the mean squared gradient norm along a run, weighted by the step sizes.
 
-    ``(1 / sum gamma_k) sum_k gamma_k ||grad f(x_k)||^2``: the left side of (8) for one run; the
-    theorem bounds its expectation.
+    It is ``(1 / sum gamma_k) sum_k gamma_k ||grad f(x_k)||^2``, the left side of (8) in Lian et al.
+    2015 for one run. The paper's theorem bounds its expectation.
 
     Parameters
     ----------
     steps : array-like of shape (n,)
-        gamma_k, not negative; if a recorded model represents several updates, the sum of their
-        step sizes.
+        The step sizes gamma_k, not negative. If a recorded model represents several updates, its
+        entry is the sum of their step sizes.
     squared_norms : array-like of shape (n,)
-        ``||grad f(x_k)||^2`` of the whole gradient.
+        The squared norms ``||grad f(x_k)||^2`` of the whole gradient.
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """The theory section of a report: constants, condition and bound of AsySG's analysis.
 
-It is computed from the problem and the report in the calling thread, after the run and outside of
-its times. ``docs/theory.md`` describes how the paper's counts are taken from a run.
+The section is computed from the problem and the report, in the calling thread, after the run and
+outside of the run's times. ``docs/theory.md`` describes how the paper's counts are taken from a
+run.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class Algorithm:
     """The algorithm of a run in the paper's terms.
 
     consistent : whether reads are real past states of the model (AsySG-con), or not (AsySG-incon)
-    n_gradients : M, gradients summed in an update
+    n_gradients : number M of gradients summed in an update
     step : constant step size for the sum of the gradients; None if it changed during the run
-    rows_per_gradient : rows whose mean is one gradient
-    penalty_on_support : whether a row's gradient has the l2 penalty on the row's own features only,
-        see `hogshare.theory.gradient_noise`; None: only if reads are inconsistent and updates write
-        all coordinates
-    coordinate : the coordinates, of n, that an update writes; as in `SGD`
+    rows_per_gradient : number of rows whose mean is one gradient
+    penalty_on_support : whether a row's gradient includes the l2 penalty on the row's own features
+        only, see `hogshare.theory.gradient_noise`. None: it does so only if reads are inconsistent
+        and updates write all coordinates
+    coordinate : which coordinates an update writes, as in `SGD`; None: all
     own_under_way : whether a worker may read while its own last gradient is on its way to a master
     """
 
@@ -65,10 +66,13 @@ class Algorithm:
 class RunFacts:
     """The facts of a run for the analysis; ages and updates count updates of the model.
 
-    On the lock-free plane an update of the model is one write cycle. With inconsistent reads the
-    analysis counts such an update as one write per written coordinate: all n, or just one. If a
+    On the lock-free plane an update of the model is one write cycle. With inconsistent reads, the
+    analysis counts an update as one write per written coordinate: n writes, or just one. If a
     worker may read while its own last gradient is on its way, that gradient adds to the ages.
 
+    of : the constants of the problem and its gradients
+    algorithm : the algorithm of the run
+    n_updates : number of the model's updates in the run
     ages : histogram of the ages of the run's updates
     """
 
@@ -78,7 +82,7 @@ class RunFacts:
     ages: np.ndarray
 
     def formula(self, name: str) -> Any:
-        """The paper's formula for these reads."""
+        """Return the function of a formula, for consistent or for inconsistent reads."""
         return getattr(bounds, f"{'con' if self.algorithm.consistent else 'incon'}_{name}")
 
     @property
@@ -97,31 +101,31 @@ class RunFacts:
         return int(self.of.n_gradients) if self.algorithm.consistent else 1
 
     def age_of(self, n_workers: int) -> int:
-        """Return the age that `n_workers` workers cause: updates from their gradients under way."""
+        """Return the age, in updates, that `n_workers` workers cause by gradients under way."""
         return -(-(n_workers - 1 + self.algorithm.own_under_way) // self.in_an_update)
 
     @property
     def writes(self) -> int:
-        """Number of the analysis's iterations in an update of the model."""
+        """Number of iterations of the analysis in one update of the model."""
         is_one = self.algorithm.consistent or self.algorithm.coordinate is not None
         return 1 if is_one else int(self.of.n_coordinates)
 
     @property
     def n_writes(self) -> float:
-        """K of the analysis: iterations of the run."""
+        """Number K of iterations of the analysis in the run."""
         return self.n_updates * self.writes
 
     def step_size(self) -> float:
-        """Return the paper's constant step, (9) or (17)."""
+        """Return the paper's constant step size, (9) or (17)."""
         return float(self.formula("step_size")(self.of, self.n_writes))
 
     def least_updates(self, age: float) -> int:
-        """Return the number of updates that (10) or (18) requires at an age."""
+        """Return the number of updates that condition (10) or (18) requires at an age."""
         least = self.formula("least_updates" if self.algorithm.consistent else "least_writes")
         return math.ceil(least(self.of, self.writes * age) / self.writes)
 
     def largest_age(self) -> int | None:
-        """Return the largest age that (10) or (18) allows."""
+        """Return the largest age that condition (10) or (18) allows, in updates; None if none."""
         age = self.formula("largest_age")(self.of, self.n_writes)
         return None if age is None else age // self.writes
 
@@ -134,14 +138,14 @@ class RunFacts:
         return float(self.formula("bound")(self.of, self.n_writes))
 
     def up_to(self) -> int:
-        """Return the largest number of workers with an age that the condition allows."""
+        """Return the largest number of workers that cause an age which the condition allows."""
         allowed = self.largest_age()
         if allowed is None:
             return 1
         return max(1, allowed * self.in_an_update + 1 - self.algorithm.own_under_way)
 
     def is_expected(self) -> bool:
-        """Whether the condition allows at least two workers, and 19 of 20 of the run's ages."""
+        """Whether the condition allows two workers, and at least 19 of 20 ages of the run."""
         allowed = self.largest_age()
         return allowed is not None and self.up_to() >= 2 and allowed >= self.p95
 
@@ -157,15 +161,18 @@ def theory_section(
 ) -> dict[str, Any]:
     """Apply the analysis of AsySG to a run; return plain data for `Report.theory`.
 
-    The result has numbers by name; its "sentence" says whether linear speedup is to be expected.
-    If the analysis does not apply, the result has only the sentence, with the reason.
+    The result has numbers by name. Its "sentence" says whether linear speedup is to be expected. If
+    the analysis does not apply, the result has only the sentence, which gives the reason.
 
-    report : report of the run. With a master it has ages, in updates of the model. Without one the
-        histogram of staleness replaces them. A push is then a block of rows; during a block the
-        others complete as many blocks as write cycles during a write cycle
+    problem : the problem that was minimised
+    report : report of the run. With a master the report has ages, in updates of the model. Without
+        a master the histogram of staleness replaces the ages. Staleness counts pushes, and a push
+        is a block of rows. The replacement is valid because during a block the other workers
+        complete as many blocks as they complete write cycles during one write cycle
+    algorithm : the algorithm of the run in the paper's terms
     schedule : the step sizes up to a factor; None: they were constant
     n_training : number of rows of an epoch; None: all rows of the problem
-    start : model at the run's start; None: the default start of the problem
+    start : model at the start of the run; None: the default start of the problem
     """
     if algorithm.coordinate not in (None, "uniform"):
         return _nothing(
@@ -266,7 +273,7 @@ def _nothing(reason: str) -> dict[str, Any]:
 def _start_and_noise(
     problem: RowProblem, last: Model, algorithm: Algorithm, start: Model | None
 ) -> tuple[float, float]:
-    """Return the objective at the run's start, and the larger noise of its start and its end."""
+    """Return the objective at the start of a run, and the larger noise of its start and end."""
     if start is None:
         shape = problem.n_columns, problem.n_features
         start = Model(np.zeros(shape), np.zeros(problem.n_columns))
@@ -280,10 +287,10 @@ def _start_and_noise(
 
 
 def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
-    """Return a lower bound of the optimum and its source.
+    """Return a lower bound of the optimum, and a phrase that names its source.
 
-    With l2 the bound is the dual objective at the slopes of a model, if that is above zero. In all
-    other cases it is zero, because no loss is negative.
+    With an l2 penalty the bound is the dual objective at the loss slopes of `model`, if this is
+    above zero. In all other cases the bound is zero, because no loss is negative.
     """
     if problem.l2 > 0.0:
         evaluated = Optimality(problem, model)
@@ -294,7 +301,7 @@ def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
 
 
 def sentence(known: RunFacts) -> str:
-    """Say whether linear speedup is to be expected, up to how many workers, and why."""
+    """Return a sentence on linear speedup: whether and up to how many workers, and the reason."""
     algorithm, count, workers = known.algorithm, f"{known.n_updates:,.0f}", known.up_to()
     law = "(10)" if algorithm.consistent else "(18)"
     allowed, of_two = known.largest_age(), known.age_of(2)
@@ -361,7 +368,8 @@ def _measured(
 ) -> dict[str, Any]:
     """Return the mean squared gradient norm over the trace, weighted by step sizes.
 
-    Each snapshot represents the updates after it. The result is empty if step sizes are unknown.
+    Each snapshot represents the updates until the next one. The result is empty if the step sizes
+    are unknown.
     """
     trace = report.trace
     if trace is None or trace.squared_gradient is None or len(trace.epochs) < 2:
@@ -382,8 +390,9 @@ def mean_steps(
 ) -> np.ndarray | None:
     """Return the mean step size of the rows from each time to the next, up to a factor.
 
-    The result is None for "adaptive" steps that may have decreased, because reports do not record
-    decreases. (Losses of passive-aggressive steps have kinks; the theory does not cover them.)
+    The result is None for an "adaptive" schedule whose steps may have decreased, because reports do
+    not record the decreases. (Passive-aggressive steps have losses with kinks, which the theory
+    does not cover.)
     """
     if schedule.kind == "adaptive" and report.settings["stop"]["tol"] is not None:
         return None

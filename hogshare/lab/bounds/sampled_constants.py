@@ -1,7 +1,7 @@
-"""Estimate the constants of an objective known only by its gradient, at a vector.
+"""Estimate the constants of an objective that is known only by its gradient, at a vector.
 
-The analysis needs the largest constants over all vectors, which are unknown for a general function.
-These are estimates at the vectors of a run.
+The analysis needs the largest constants over all vectors. For a general function these are unknown,
+so this file estimates the constants at the vectors of a run.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ def sampled_lipschitz(
 ) -> float:
     """Estimate the gradient's Lipschitz constant at a vector: the largest curvature.
 
-    By power iterations on differences of the mean gradient over a sample of the rows.
+    The method is power iteration. Products with the Hessian are differences of the mean gradient
+    over a sample of the rows.
 
     Parameters
     ----------
     problem : GradientProblem
     params : ndarray of shape (n_params,)
     n_rows : int, default=1024
-        Rows of the sample.
+        Number of rows of the sample.
     n_iter : int, default=20
-        Iterations; each calls the gradient twice.
+        Number of iterations; each calls the gradient twice.
     seed : int, default=0
         Seed of the sample and the first direction.
 
     Returns
     -------
     float
-        An estimate from below: with too few iterations it is smaller.
+        An estimate from below; with too few iterations it is too small.
 
     Examples
     --------
@@ -96,10 +97,11 @@ def sampled_noise(
     problem : GradientProblem
     params : ndarray of shape (n_params,)
     batch : int, default=1
-        Rows of a mini-batch; G is their mean.
+        Number of rows of a mini-batch; G is the mean of their gradients.
     n_samples : int, default=64
         Number of mini-batches to draw.
     seed : int, default=0
+        Seed of the mini-batches.
 
     Returns
     -------

@@ -1,25 +1,26 @@
-"""The lag of workers that poll samples: the law of PSP's Theorem 2, its moments and bounds.
+"""The lag of workers that poll samples: its law by PSP's Theorem 2, its moments and their bounds.
 
-Source: Wang, Catterall and Mortier, "Probabilistic synchronous parallel", arXiv 1709.07772, 2017,
-Theorem 2. The law is derived from the text of the proof; the bounds (54) and (55) are as printed in
-the authors' later book chapter, where S is the alpha of the law. Departure: (55) bounds the
-*second moment*, which the paper calls variance.
+A law is a probability distribution. Source: Wang, Catterall and Mortier, "Probabilistic synchronous
+parallel", arXiv 1709.07772, 2017, Theorem 2. The law is derived from the text of the proof. The
+bounds (54) and (55) are as printed in the authors' later book chapter, where S is the alpha of the
+law. Departure: (55) bounds the *second moment*, which the paper calls variance.
 
     p(s) = alpha f(s)        for s <= r
     p(s) = alpha a^(s - r)   for r < s <= T,     a = F(r)^beta
 
-r is the staleness, beta the sample's size, T the number of blocks, f the law of the lag without a
-barrier, and F its cumulative law. A lag s above r needs s - r consecutive polls that let a worker
-pass. One poll passes with probability a: all beta workers of the sample must be within r.
+r is the staleness, beta the size of the sample, T the number of blocks, f the law of the lag
+without a barrier, and F its cumulative distribution. A lag s above r needs s - r consecutive polls
+that let a worker pass. One poll lets it pass with probability a: all beta workers of the sample
+must be within r.
 
 Proof of the bounds: the tail sums of the law are below the infinite sums, and each f(s) is below 1.
-For the moments of the *law* this needs only 0 < a < 1 and T >= r: no enough-steps condition. In the
-printed form, with T + 1 terms over T, the left sides may exceed the bounds by up to a factor of
-(T + 1) / T if the lag at step 0 is not 0; in a run it is 0.
+For the moments of the *law* this needs only 0 < a < 1 and T >= r; a minimum number of steps is not
+required. The printed form divides a sum of T + 1 terms by T. Its left sides may therefore exceed
+the bounds by up to a factor of (T + 1) / T if the lag at step 0 is not 0; in a run it is 0.
 
-Cost of a mean lag, the paper's equation (13): the average regret of P workers has the form
-``c / sqrt(T)`` plus ``4 P sigma L^2`` times the mean lag. Only this form is known (the sign of a
-constant in the paper's equation (8) is doubtful), so this file has no function for it.
+The cost of a mean lag is the paper's equation (13): the average regret of P workers has the form
+``c / sqrt(T)`` plus ``4 P sigma L^2`` times the mean lag. Only this form is known, because the sign
+of a constant in the paper's equation (8) is doubtful. This file therefore has no function for it.
 """
 
 from __future__ import annotations
@@ -59,17 +60,17 @@ ValueError
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingRun:
-    """A run behind a sampling barrier, in the numbers of Theorem 2.
+    """The numbers of a run under a sampling barrier in Theorem 2.
 
     Parameters
     ----------
     sample : int
-        beta, number of workers whose clocks a poll reads. With 0 the law is flat above the
-        staleness, as if no worker were ever beyond it (``F(r) = 1``): a = 1.
+        Number beta of workers whose clocks a poll reads. With 0, a is 1, and the law is flat above
+        the staleness, as if all workers were always within it (``F(r) = 1``).
     staleness : int
-        r, blocks that a worker may be ahead of the sample.
+        Number r of blocks that a worker may be ahead of its sample.
     n_blocks : int
-        T, blocks of the run, at least r: the largest possible lag.
+        Number T of blocks of the run, at least r; it is the largest possible lag.
 
     Raises
     ------
@@ -97,14 +98,14 @@ class SamplingRun:
 
 
 def psp_pass_chance(within: float, sample: int) -> float:
-    """Probability a that a poll lets a worker pass: ``F(r)^beta``.
+    """Compute the probability a that a poll lets a worker pass: ``F(r)^beta``.
 
     Parameters
     ----------
     within : float
-        F(r): share of the workers within the staleness.
+        Share F(r) of the workers within the staleness.
     sample : int
-        beta; with 0 no clock is read, and every worker passes.
+        Size beta of the sample; with 0 no clock is read, and every worker passes.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def psp_pass_chance(within: float, sample: int) -> float:
 
 @documented(SHARED)
 def psp_lag_law(lags: Any, run: SamplingRun) -> np.ndarray:
-    """Law of the lag of workers that poll samples: p of Theorem 2.
+    """Compute the law p of Theorem 2: the lag of workers that poll samples.
 
     Returns
     -------
@@ -156,18 +157,18 @@ def psp_lag_law(lags: Any, run: SamplingRun) -> np.ndarray:
 
 @documented(SHARED)
 def psp_mean(lags: Any, run: SamplingRun) -> float:
-    """Mean of the lag under Theorem 2's law, exactly.
+    """Compute the exact mean of the lag under the law of Theorem 2.
 
     Returns
     -------
     float
-        Mean in blocks. With a = 1 it grows like ``T / 2``: no bound exists.
+        Mean in blocks. If a = 1, the mean grows like ``T / 2``, and no bound exists.
 
     Notes
     -----
     The closed forms of the sums ``sum_j j^k a^j`` lose up to all digits as a tends to 1. The sums
-    are computed by doubling instead: each step computes twice as many terms, all positive, in
-    log2(T) steps. a = 1 is not a special case.
+    are therefore computed by doubling: each of log2(T) steps doubles the number of terms, which are
+    all positive. a = 1 is not a special case.
 
     Examples
     --------
@@ -181,12 +182,13 @@ def psp_mean(lags: Any, run: SamplingRun) -> float:
 
 @documented(SHARED)
 def psp_second_moment(lags: Any, run: SamplingRun) -> float:
-    """Second moment of the lag under Theorem 2's law, exactly.
+    """Compute the exact second moment of the lag under the law of Theorem 2.
 
     Returns
     -------
     float
-        Mean of the squared lag; minus the square of `psp_mean` it is the variance.
+        Mean of the squared lag, in squared blocks. The variance is this number minus the square of
+        `psp_mean`.
 
     Examples
     --------
@@ -200,15 +202,16 @@ def psp_second_moment(lags: Any, run: SamplingRun) -> float:
 
 @documented(SHARED)
 def psp_mean_bound(within: float, run: SamplingRun) -> float:
-    """Upper bound (54) of the mean lag, for any law within the staleness.
+    """Compute the upper bound (54) of the mean lag, whatever the law f within the staleness.
 
-    ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)`` with ``S = 1 / (F(r) + a + ... + a^(T - r))``.
+    It is ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)`` with ``S = 1 / (F(r) + a + ... + a^(T -
+    r))``.
 
     Returns
     -------
     float
-        Bound in blocks; infinity if a = 1. For a small F(r) it *rises* with the sample, to
-        ``r (r + 1) / (2 F(r))``, although the mean itself does not.
+        Bound in blocks; infinity if a = 1. For a small F(r) the bound *rises* with the sample, to
+        ``r (r + 1) / (2 F(r))``, although the mean itself does not rise.
 
     Examples
     --------
@@ -226,9 +229,9 @@ def psp_mean_bound(within: float, run: SamplingRun) -> float:
 
 @documented(SHARED)
 def psp_second_moment_bound(within: float, run: SamplingRun) -> float:
-    """Upper bound (55) of the lag's second moment; the paper calls it variance.
+    """Compute the upper bound (55) of the lag's second moment, which the paper calls variance.
 
-    ``S (r (r + 1) (2 r + 1) / 6 + a (r^2 + 4) / (1 - a)^3)``, S as in `psp_mean_bound`.
+    It is ``S (r (r + 1) (2 r + 1) / 6 + a (r^2 + 4) / (1 - a)^3)``, with S as in `psp_mean_bound`.
 
     Returns
     -------
@@ -256,24 +259,24 @@ def psp_bound_curves(
     staleness: int = 4,
     n_blocks: int = 10_000,
 ) -> dict[str, Any]:
-    """Compute both bounds against the sample, for several F(r): the paper's figures 4 and 5.
+    """Compute both bounds by sample size, for several F(r): the paper's figures 4 and 5.
 
     Parameters
     ----------
     within : sequence of float, default=(0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
         Values of F(r), one curve for each.
     samples : sequence of int, default=1 to 100
-        Values of beta, the points of a curve.
+        Sample sizes beta, the points of a curve.
     staleness : int, default=4
-        r, as in `SamplingRun`.
+        Staleness r, as in `SamplingRun`.
     n_blocks : int, default=10000
-        T, as in `SamplingRun`.
+        Number of blocks T, as in `SamplingRun`.
 
     Returns
     -------
     dict
-        Plain data: "staleness", "n_blocks", "samples" and "within" as given; "mean_bound" (54) and
-        "second_moment_bound" (55), a list for each F(r) with a number for each sample.
+        Plain data. "staleness", "n_blocks", "samples" and "within" are the arguments. "mean_bound"
+        (54) and "second_moment_bound" (55) have a list for each F(r), with a bound for each sample.
 
     Raises
     ------
@@ -303,7 +306,7 @@ def psp_bound_curves(
 
 
 def _log_chance(within: float, sample: int) -> float:
-    """Return log(a): powers of a number near 1 lose no digits in logarithms."""
+    """Return log(a); in logarithms, powers of a number near 1 lose no digits."""
     share(within=within)
     if sample == 0:
         return 0.0
@@ -339,8 +342,9 @@ def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, 
 def _geometric(log_a: float, m: int) -> tuple[float, float, float]:
     """Sum ``a^j``, ``j a^j`` and ``j^2 a^j`` over j = 1..m, by the bits of m from the highest.
 
-    n terms become 2 n terms by ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i = 1..n) g(n + i)``, and n +
-    1 by adding one term. Nothing is subtracted, so no digits are lost at any a.
+    The sum of n terms becomes the sum of 2 n terms by ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i =
+    1..n) g(n + i)``, and the sum of n + 1 terms by adding one term. Nothing is subtracted, so no
+    digits are lost for any a.
     """
     zeroth = first = second = 0.0
     n = 0

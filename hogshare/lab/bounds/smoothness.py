@@ -1,10 +1,11 @@
-"""Smoothness of a linear problem: Lipschitz constants of its gradient.
+"""The smoothness of a linear problem: the Lipschitz constants of its gradient.
 
-The Hessian of a column is ``X' D X / n + l2``. D contains the rows' weights times the loss's second
-derivatives; their largest value is `hogshare.kernels.rules.losses.CURVATURE`. With the largest D,
-the largest eigenvalue is an upper bound of L. It is L itself for ``log_loss``, ``squared_error``
-and ``squared_hinge``, whose second derivatives are largest in all rows at once at some model (of
-zeros). The intercept is a coordinate of ones without penalty.
+The Hessian of a column of coefficients is ``X' D X / n + l2``. D is diagonal: it has the rows'
+weights times the second derivatives of the loss, whose largest value is
+`hogshare.kernels.rules.losses.CURVATURE`. The largest eigenvalue with the largest D is an upper
+bound of L. For ``log_loss``, ``squared_error`` and ``squared_hinge`` it is L itself, because their
+second derivatives are largest in all rows at the same model (of zeros). The intercept is the
+coefficient of a column of ones, without penalty.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ PIECE_VALUES = 1 << 17  # values of the rows that are squared at a time
 def lipschitz(
     problem: RowProblem, *, tol: float = 0.01, n_rows: int | None = None, seed: int = 0
 ) -> float:
-    """Compute L, the Lipschitz constant of a linear problem's gradient; paper's equation (4).
+    """Compute L, the Lipschitz constant of a linear problem's gradient: (4) in Lian et al. 2015.
 
-    Lanczos's method (`scipy.sparse.linalg.eigsh`) computes the largest eigenvalue. The remaining
-    residual is added for a safe upper bound; the result is at most the Hessian's trace.
+    Lanczos's method (`scipy.sparse.linalg.eigsh`) computes the largest eigenvalue. Adding the
+    remaining residual makes it a safe upper bound. The result is at most the trace of the Hessian.
 
     Parameters
     ----------
     problem : LinearProblem
         With a smooth loss, and a penalty without an l1 part.
     tol : float, default=0.01
-        Relative tolerance; the result is too large by at most about this share.
+        Relative tolerance: the result is too large by at most about this share.
     n_rows : int or None, default=None
-        Number of rows to draw, without replacement; None, or the number of rows: all rows. On
-        average a sample's L is too large, not too small (the largest eigenvalue is a convex
-        function).
+        Number of rows to draw, without replacement. None: all rows. The L of a sample is on average
+        too large, not too small, because the largest eigenvalue is a convex function.
     seed : int, default=0
         Seed of the drawn rows and of Lanczos's first vector.
 
     Returns
     -------
     float
-        An upper bound if weights differ between the columns of a row (`class_weight` with more
-        than two classes), or if the loss's curvature cannot be largest in all rows at once.
+        L. It is only an upper bound if the weights of a row differ between columns (`class_weight`
+        with more than two classes), or if the curvature of the loss cannot be largest in all rows
+        at once.
 
     Raises
     ------
@@ -116,9 +117,10 @@ def lipschitz(
 
 
 def coordinate_lipschitz(problem: RowProblem) -> float:
-    """Compute L_max, the largest Lipschitz constant along a coordinate; paper's equation (6).
+    """Compute L_max, the largest Lipschitz constant along a coordinate: (6) in Lian et al. 2015.
 
-    ``max_j curvature sum_i weight_i x_ij^2 / n + l2``; for the intercept, whose x is 1, without l2.
+    It is ``max_j curvature sum_i weight_i x_ij^2 / n + l2``. For the intercept, x is 1 and l2 is
+    left out.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def coordinate_lipschitz(problem: RowProblem) -> float:
 
 
 def as_matrix(problem: RowProblem) -> Any:
-    """Return the rows as a NumPy or SciPy matrix, without copying the values."""
+    """Return the rows as a NumPy array or SciPy matrix that shares the problem's values."""
     rows = problem.rows
     shape = problem.n_rows, problem.n_features
     if not problem.is_sparse:
@@ -160,7 +162,7 @@ def as_matrix(problem: RowProblem) -> Any:
 
 
 def heaviest(problem: RowProblem) -> np.ndarray:
-    """Largest weight of each row over the columns; float64 of shape (n_rows,)."""
+    """Return the largest weight of each row over the columns, float64 of shape (n_rows,)."""
     rows = problem.rows
     own = rows.weight.astype(np.float64) if rows.weight.size else np.ones(problem.n_rows)
     if problem.n_columns == 1:
@@ -183,7 +185,7 @@ def _curvature(problem: RowProblem) -> float:
 
 
 def _squares(X: Any, weight: np.ndarray) -> np.ndarray:
-    """Compute ``out[j] = sum_i weight_i x_ij^2``, in float64, some rows at a time."""
+    """Compute ``out[j] = sum_i weight_i x_ij^2`` in float64, for some rows at a time."""
     n_rows, n_features = X.shape
     values = max(1, X.nnz if sp.issparse(X) else X.size)
     piece = max(1, max(PIECE_VALUES, 4 * n_features) * n_rows // values)

@@ -1,8 +1,8 @@
-"""Conflicts between the rows of a data set: Hogwild!'s Omega, Delta and rho.
+"""The conflicts between the rows of a data set: Hogwild!'s Omega, Delta and rho.
 
-A row is a hyperedge: the set of its nonzero features. No matrix of rows by rows is formed. Each
-feature has a list of its rows; the rows that conflict with a row are the union of its features'
-lists.
+A row is a hyperedge: the set of its nonzero features. Two rows conflict if they have a feature in
+common. No matrix of rows by rows is formed. Each feature has a list of its rows; the rows that
+conflict with a row are the union of the lists of its features.
 
 Source: Niu, Recht, Re and Wright, "Hogwild!: a lock-free approach to parallelizing stochastic
 gradient descent", NIPS 2011, section 2.
@@ -30,15 +30,15 @@ class Sparsity:
     Attributes
     ----------
     omega : int
-        ``max_e |e|``: number of nonzero features of the fullest row.
+        Largest number of nonzero features in a row: ``max_e |e|``.
     delta : float
-        ``max_v |{e: v in e}| / |E|``: share of the rows with the most frequent feature.
+        Share of the rows that have the most frequent feature: ``max_v |{e: v in e}| / |E|``.
     rho : float
-        ``max_e |{e': e' and e share a feature}| / |E|``, including e: the largest share of the
-        rows that conflict with one row. If the search was cut short: the largest among the
-        searched rows, a lower bound.
+        Largest share of the rows that conflict with one row, which counts as one of them:
+        ``max_e |{e': e' and e share a feature}| / |E|``. If the search was cut short, `rho` is the
+        largest share among the searched rows, which is a lower bound.
     rho_at_most : float
-        Upper bound of rho; equal to `rho` if the search was complete.
+        Upper bound of rho. It is equal to `rho` if the search was complete.
 
     Examples
     --------
@@ -61,19 +61,19 @@ class Sparsity:
 def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
     """Compute Hogwild!'s Omega, Delta and rho for a data set.
 
-    Omega and Delta are exact. For rho the rows are searched in descending order of an upper bound:
-    the number of entries in the lists of a row's features. rho is exact as soon as no remaining row
-    has a larger bound than the share found. After `budget` entries the search ends, and rho is the
-    largest share among the searched rows. These rows have the largest bounds; they are not a random
-    sample.
+    Omega and Delta are exact. For rho, each row has an upper bound: the number of entries in the
+    lists of its features. The rows are searched in descending order of this bound. rho is exact as
+    soon as no remaining row has a bound above the largest share found. After `budget` entries the
+    search ends, and rho is the largest share among the searched rows. These rows are the ones with
+    the largest bounds, not a random sample.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        Only values other than zero count, whether or not zeros are stored.
+        The rows. Only values other than zero count; stored zeros do not.
     budget : int or None, default=2**26
-        Approximate number of entries of row lists to read; the first row is always searched.
-        None: unlimited.
+        Approximate number of entries of row lists to read. The first row is always searched. None:
+        unlimited.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
 
 
 def _pattern(X: Any) -> sp.csr_array:
-    """Return ones where X is not zero, as CSR whose rows have each feature once."""
+    """Return a CSR matrix with ones where X is not zero; a row has each feature at most once."""
     check_sparse(X)
     if np.ndim(X) != 2 or X.shape[0] == 0:
         raise ValueError(f"X must be a matrix with at least one row; got shape {np.shape(X)}.")
@@ -141,7 +141,7 @@ def _pattern(X: Any) -> sp.csr_array:
 
 
 def _sums_of_rows(pattern: sp.csr_array, of_feature: np.ndarray) -> np.ndarray:
-    """Sum a number of each feature over the features of each row; int64 of shape (n_rows,)."""
+    """Sum the numbers of a row's features, for each row; int64 of shape (n_rows,)."""
     total = np.zeros(pattern.shape[0], np.int64)
     filled = np.flatnonzero(np.diff(pattern.indptr))
     if filled.size:  # empty rows are skipped: `reduceat` would give them their neighbour's sum
@@ -159,28 +159,30 @@ def hogwild_step_size(
     sparse: Sparsity,
     age: float,
 ) -> float:
-    """Step size of Hogwild!'s proposition for a strongly convex function.
+    """Compute the step size of Hogwild!'s proposition for a strongly convex function.
 
-    ``theta eps c / (2 L M^2 Omega (1 + 6 rho tau + 4 tau^2 Omega sqrt(Delta)))``: with it an error
-    of eps is reached in O(log(1 / eps) / eps) steps. The proposition was recalled, not copied, and
-    is not checked by tests; with ``age=0`` it is the step size of one worker.
+    It is ``theta eps c / (2 L M^2 Omega (1 + 6 rho tau + 4 tau^2 Omega sqrt(Delta)))``. With this
+    step size, an error of eps is reached in O(log(1 / eps) / eps) steps. The proposition was
+    recalled, not copied, and no test checks it. With ``age=0`` it gives the step size of one
+    worker.
 
     Parameters
     ----------
     share : float
-        theta, above 0 and below 1.
+        The factor theta, above 0 and below 1.
     error : float
-        eps, of the model: ``E ||x - x*||^2``.
+        The error eps of the model, ``E ||x - x*||^2``.
     convexity : float
-        c, modulus of strong convexity.
+        The modulus c of strong convexity.
     L : float
-        Lipschitz constant of the gradient.
+        The Lipschitz constant of the gradient.
     largest_gradient : float
-        M, an upper bound of the norms of the rows' gradients.
+        An upper bound M of the norms of the rows' gradients.
     sparse : Sparsity
-        Numbers of the rows; the upper bound of rho is used.
+        Omega, Delta and rho of the rows; the upper bound of rho is used.
     age : float
-        tau, the largest number of updates between a read and its application.
+        The largest number tau of updates between the read of the model and the application of the
+        gradient.
 
     Returns
     -------

@@ -114,7 +114,7 @@ class Progress:
         return float(self.waiting.sum() / self.present.sum()) if self.present.any() else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: totals and means, without the arrays that have one entry per worker."""
+        """Return plain data for JSON: totals and means, without the arrays by worker."""
         values, counts = np.unique(self.clock, return_counts=True)
         return {
             **{name: getattr(self, name) for name in TOTALS},

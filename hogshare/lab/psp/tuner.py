@@ -118,7 +118,7 @@ def tune(
     staleness : sequence of int, default=0 to 8
         Values of the staleness to choose from.
     hold : bool, default=False
-        Whether a worker's sample stays the same at all polls of a block, as in `PBSP` and `PSSP`.
+        Whether a worker reuses its sample until it passes, as in `PBSP` and `PSSP`.
     placement : Placement or None, default=None
         Placement of the workers' clocks. Barriers that it does not allow are left out; with
         distributed state these are the barriers that need the clocks of all workers.
