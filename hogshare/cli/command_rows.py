@@ -49,7 +49,7 @@ def path_of(data: str) -> str:
 
 
 def located(args: Any) -> str | None:
-    """Return the file with the rows; None for a named data set.
+    """Return the path of the file with the rows; None for a named data set.
 
     The first call of a command stores the result in `args.located`.
 
@@ -69,9 +69,9 @@ def located(args: Any) -> str | None:
 
 
 def files_read(args: Any, data: str, **others: str | None) -> dict[str, str | None]:
-    """Return the files that a command reads, by their options.
+    """Return the names of the files that a command reads, by option.
 
-    In the result, pipes, devices and named data sets are None.
+    The name of a pipe, a device or a named data set is None in the result.
 
     data : the option for rows
     others : further files to read, by their options
@@ -426,7 +426,7 @@ def _say_found(args: Any, found: Rows, rows: int, nonzeros: int | None) -> None:
 
 
 def _say_doubts(name: str, found: Rows, expected: Expected | None) -> None:
-    """Report guesses: where indices of LIBSVM text begin, or that CSV has names.
+    """Report guesses about the start of LIBSVM text's indices, and about names in CSV.
 
     In a file to fit, a smallest index of 1 is ordinary and not doubtful
     (`hogshare.io.libsvm.guess_base`). In a file to predict, a smallest index of 1 is doubtful if

@@ -1,6 +1,6 @@
 """Output of the command: data on standard output, messages and progress on standard error.
 
-Only this file imports rich, and only for output to a terminal. Without rich, and into pipes and
+Only this file imports rich, and only for output to a terminal. Without rich, and in pipes and
 files, all output is plain text without colour.
 """
 

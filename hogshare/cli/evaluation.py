@@ -1,8 +1,8 @@
 """``--eval``: score models on rows outside the fit, after the fit and after each epoch.
 
-A fit in epochs ends when the score has not gained `tol` for `n_iter_no_change` epochs, and returns
-the best epoch's model, as with scikit-learn's ``early_stopping``. The rows are a separate file;
-scikit-learn splits off a part of the training rows instead.
+A fit in epochs ends when the score has not risen by `tol` for `n_iter_no_change` epochs, and
+returns the best epoch's model, as with scikit-learn's ``early_stopping``. The rows are in a
+separate file; scikit-learn splits off a part of the training rows instead.
 """
 
 from __future__ import annotations

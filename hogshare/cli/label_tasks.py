@@ -30,7 +30,7 @@ def task_of(y: Any, data: str) -> str:
     Raises
     ------
     ValueError
-        If the labels may be classes or numbers, since they are many different whole numbers.
+        If the labels are many different whole numbers, which may be classes or numbers.
     """
     if y.dtype.kind not in "iuf":
         return "classification"

@@ -22,13 +22,13 @@ ARRAYS = ("data", "columns", "lengths", "y")
 
 
 def run(args: Any, command: Callable[..., int], part: Part | None = None) -> int:
-    """Run a command by all ranks; return its exit code.
+    """Run a command on all ranks; return its exit code.
 
     Collective: all ranks must call it.
 
-    command : rank 0 calls ``command(args)``, or ``command(args, gathered)`` with the rows of all
-        parts; returns the exit code. ``args.assigned`` contains the runtime and the workers of all
-        ranks
+    command : a function that returns the exit code. Rank 0 calls ``command(args)`` or, with the
+        rows of all parts, ``command(args, gathered)``. ``args.assigned`` contains the runtime and
+        the number of workers
     part : ``part(args, place, of)`` returns the rows that a rank reads; if `part` is None, rank 0
         reads all rows
     """

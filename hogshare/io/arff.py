@@ -1,8 +1,8 @@
 """ARFF, the tables of Weka and OpenML: attributes with their types, then rows of cells.
 
-Rows are dense, ``1,yes``, or sparse, ``{0 1,4 yes}``, which `hogshare.io.sparse_arff` converts to a
-matrix. Nothing is dropped silently. A value that its attribute does not declare is an error.
-Relational attributes, whose values are tables, and weights of rows are refused.
+Rows are dense (``1,yes``) or sparse (``{0 1,4 yes}``). `hogshare.io.sparse_arff` converts sparse
+rows to a matrix. Nothing is dropped silently. A value that its attribute does not declare is an
+error. Relational attributes, whose values are tables, and weights of rows are refused.
 """
 
 from __future__ import annotations

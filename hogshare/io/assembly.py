@@ -38,7 +38,8 @@ class Assembled:
     unlabelled : number of rows left out because their label is missing
     incomplete : number of rows left out because another value is missing
     on_disk : number of bytes of X in a temporary file; 0 if X is in memory
-    strange : names of JSON lines that occur only after the first block, with the first line of each
+    strange : names that occur only after the first block of JSON lines; the value of each is the
+        line where it occurs first
     """
 
     rows: Rows

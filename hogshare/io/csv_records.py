@@ -103,7 +103,7 @@ def records(lines: Lines, marks: str) -> Iterator[tuple[int, bytes]]:
 
 
 def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the cells of each record, with the number of its first line.
+    """Iterate over records: the number of a record's first line, and the record's cells.
 
     Raises
     ------

@@ -70,7 +70,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     with_missing_ : ndarray of bool of shape (n_features,)
         Whether each column lacked values.
     is_sparse_ : bool
-        Whether encoded rows are a CSR matrix. They are if categories leave most values zero.
+        Whether encoded rows are a CSR matrix, which is the case if categories leave most values
+        zero.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str

@@ -1,7 +1,7 @@
 """LIBSVM text (``label index:value ...``): rows, labels, and the base of its indices.
 
-scikit-learn parses it, a few megabytes at a time. This module adds (1) support for indices in any
-order, (2) a check for files that are cut off, (3) the number of a malformed line, and (4) a
+scikit-learn parses the text, a few megabytes at a time. This module adds (1) support for indices in
+any order, (2) a check for files that are cut off, (3) the number of a malformed line, and (4) a
 decision whether indices begin at 0 or at 1, which the text itself does not say.
 """
 
@@ -55,12 +55,12 @@ class IndexBeyond(ValueError):
 def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str]:
     """Guess from the smallest and the largest index whether indices begin at 0, and how surely.
 
-    An index 0 occurs only in files that begin at 0, and an index equal to the number of columns
-    only in files that begin at 1. If neither occurs, both bases are possible, since column 0 may be
-    empty; like scikit-learn's "auto", this function then chooses 1. The choice is *likely* if the
-    smallest index is 1, as in nearly all files that begin at 1. (In a file that begins at 0 the
-    smallest index is 1 only if column 0 is empty and column 1 is not.) If neither 0 nor 1 occurs,
-    nothing in the file supports 1, and the choice is *unsure*.
+    An index 0 occurs only if indices begin at 0. An index equal to the number of columns occurs
+    only if indices begin at 1. If neither index occurs, both bases are possible, since column 0 may
+    be empty; the function chooses 1, like scikit-learn's "auto". The choice is *likely* if the
+    smallest index is 1, as in nearly all files whose indices begin at 1. (If indices begin at 0,
+    the smallest index is 1 only if column 0 is empty and column 1 is not.) If neither 0 nor 1
+    occurs, nothing in the file supports 1, and the choice is *unsure*.
     """
     if first == 0:
         return True, CERTAIN
@@ -79,7 +79,8 @@ def read(source: Source, wanted: Wanted) -> Rows:
     IndexBeyond
         If there is an index beyond `wanted.n_features`.
     ValueError
-        If the text is truncated or malformed. The message names it, and the line if possible.
+        If the text is truncated or malformed. The message names the text and, if possible, the
+        line.
 
     Warns
     -----
@@ -112,7 +113,7 @@ class Gathered(NamedTuple):
     """Rows of a text, or of one of its sections, before the base of the indices is decided.
 
     data : values of all rows, concatenated
-    columns : columns of these values: the text's indices, less 1 if `zero_based` is False
+    columns : columns of these values, which are the text's indices, less 1 if `zero_based` is False
     lengths : number of values of each row
     y : labels, float64
     some : whether there was any text
@@ -299,7 +300,7 @@ def _parse(
     """Parse rows and labels; indices are the text's, less one if `one_based`.
 
     The parser accepts only increasing indices in each line. If it refuses a text, the indices are
-    sorted and the text is parsed once more (`is_in_order`). Other texts take no longer for it.
+    sorted and the text is parsed once more (`is_in_order`). Texts in order take no extra time.
     """
     from sklearn.datasets import load_svmlight_file
 

@@ -1,8 +1,8 @@
 """Arrays in files, ``.npy`` and ``.npz``, whose size is checked before they are read.
 
-NumPy reads all of an archive, and allocates whatever an array's header says. This module does not
-trust a file: it reads only named arrays, and the header, the archive's directory and the file's
-size must agree on an array's size.
+NumPy reads a whole archive, and allocates memory for any size that an array's header claims. This
+module does not trust a file. It reads only named arrays. An array's header, the archive's directory
+and the file's size must agree on the array's size.
 """
 
 from __future__ import annotations
@@ -129,8 +129,9 @@ class Archive:
 def _taken(source: Source, what: str, take: Callable[[BinaryIO, int], Any]) -> Any:
     """Return ``take(file, size)`` for a file; a pipe is first read into memory.
 
-    With damaged bytes the readers of zip files and of array headers raise errors of a dozen kinds,
-    even OSError (from a seek out of range). After opening, every error therefore counts as damage.
+    If bytes are damaged, the readers of zip files and of array headers raise errors of a dozen
+    kinds, even OSError (from a seek out of range). After opening, every error therefore counts as
+    damage.
     """
     file, size = source.whole()
     try:

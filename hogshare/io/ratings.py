@@ -86,7 +86,7 @@ NOBODY = KnownIds(frozenset(), frozenset())
 class RatingsFormat:
     """The form of text: whether the first line has names, and the delimiter.
 
-    None infers either from the first lines.
+    If one of the two is None, it is inferred from the first lines.
     """
 
     header: bool | None = None
@@ -184,7 +184,9 @@ def read(source: Source, form: RatingsFormat | None = None, kind: Kind | None = 
 
 
 def kind_of(source: Source) -> Kind:
-    """Return the kind of ratings, "csv" for all text with a rating per line; consume nothing.
+    """Return the kind of a source of ratings, without consuming any of it.
+
+    The kind "csv" stands for all text with one rating per line.
 
     Raises
     ------

@@ -208,9 +208,8 @@ def read_libsvm(
     zero_based : bool or "auto", default="auto"
         Whether indices begin at 0 (True) or at 1 (False), which the text does not specify. With
         "auto", they begin at 0 if an index 0 occurs, and otherwise at 1, as in scikit-learn's
-        `load_svmlight_file`. Set
-        `zero_based` for files that belong together, such as training and test rows, since one of
-        them may lack index 0 by chance.
+        `load_svmlight_file`. Set `zero_based` for files that belong together, such as training and
+        test rows, since one of them may lack index 0 by chance.
 
     Returns
     -------

@@ -162,10 +162,13 @@ class Source:
         return self._read(n, now)
 
     def narrow(self, place: int, of: int) -> None:
-        """Restrict the source to section `place` (from 0) of the `of` sections of a plain file.
+        """Restrict the source to one section of a plain file.
 
         A line belongs to the section in which it begins. Each of several readers of a large text
         thus reads and parses only its own section. Lines are still numbered from the file's start.
+
+        place : place of the section, from 0
+        of : number of sections
         """
         if not self.is_plain_file:
             raise ValueError(f"{self.name}: only a plain file is read in sections")

@@ -182,9 +182,9 @@ def rows_of(parts: list[Any], X: Any, like: np.ndarray) -> Any:
 def fetch(client: Any, future: Any) -> Future[Any]:
     """Begin to fetch the result of a cluster's future, and return a local future of it.
 
-    This does not wait. (``future.result()`` waits for ever if the result is lost with its worker
-    and cannot be computed again.) Do not cancel the local future: several futures are fetched
-    together, and all of their fetches would be cancelled.
+    The function does not wait. (``future.result()`` waits for ever if the result is lost with its
+    worker and cannot be computed again.) Do not cancel the local future: several futures are
+    fetched together, and all of their fetches would be cancelled.
     """
 
     async def fetched() -> Any:

@@ -58,7 +58,6 @@ def cache_root() -> Path:
 def require(folder: Path, made: bool = False, make: bool = False) -> None:
     """Raise an error unless a folder of this package is safe.
 
-    folder : the folder
     made : True if only hogshare makes the folder, within another folder of hogshare; False if the
         user may have made or named it
     make : whether missing levels are made; hogshare's own levels are made for this user only

@@ -259,7 +259,7 @@ def stay(process: int) -> None:
     Raises
     ------
     RuntimeError
-        In any other process.
+        If this process is another one.
     """
     if os.getpid() != process:
         raise RuntimeError(

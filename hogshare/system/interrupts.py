@@ -2,9 +2,9 @@
 
 Python calls signal handlers in the main thread, between any two of its steps. A handler that raises
 ends the current operation: a lock that was just taken stays taken, and a thread that was just
-requested has no owner. So the main thread takes shared locks only inside a `DeferredSignals` block,
-which receives the signals in place of the handlers. When the main thread waits, it waits for a
-*bell*, an event that signals set. It *delivers* the signals, which means that it calls their
+requested has no owner. Therefore the main thread takes shared locks only inside a `DeferredSignals`
+block, which receives the signals in place of the handlers. When the main thread waits, it waits for
+a *bell*, an event that signals set. It *delivers* the signals, which means that it calls their
 handlers, at points of its own choosing. User code is called through `DeferredSignals.outside`,
 where handlers run at once, as usual.
 
@@ -52,8 +52,8 @@ class Rings(Protocol):
 class _StandIn:
     """A replacement for a handler: it stores signals for the active block.
 
-    If no block is active, it calls the handler. So it does no harm if an interrupt leaves it in
-    place.
+    If no block is active, the replacement calls the handler. It therefore does no harm if an
+    interrupt leaves it in place.
     """
 
     def __init__(self, handler: Handler, owner: DeferredSignals) -> None:

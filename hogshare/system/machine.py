@@ -64,7 +64,7 @@ class Machine:
         known, the coordinate is changed and written. Rows come in order. Losses, schedules and
         other load are not counted.
 
-        n_threads : 1, or the number of usable cores; the time is then per nonzero of all threads
+        n_threads : 1 or the number of usable cores; nonzeros are counted over all threads
         """
         return self.sparse_value_ns if n_threads == 1 else self.sparse_value_many_ns / n_threads
 

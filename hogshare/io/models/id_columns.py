@@ -11,7 +11,7 @@ UTF-8. The elements of all tuples, or of all frozensets, are stored as another c
 number of elements of each. Only values of exactly the listed types are stored, since a value of a
 subclass would be read as another type.
 
-Reading a column makes no other types, and checks that lengths and counts agree.
+Reading a column creates values of no other types, and checks that lengths and counts agree.
 """
 
 from __future__ import annotations
