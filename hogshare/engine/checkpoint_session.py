@@ -13,8 +13,8 @@ that each worker had not yet applied to features that are absent from its latest
 
 The caller's thread calls the methods of a `CheckpointWriter`. Another thread calls the function
 that `meanwhile` returns, and the caller waits for its end before the next call. If the only worker
-runs in the calling thread, its state is saved at the end of an epoch without a pause. The run's
-bits then equal the bits of the run without checkpoints. Workers in other threads and processes pause
+runs in the calling thread, its state is saved at the end of an epoch without a pause. The bits of
+the run are then the bits of a run without checkpoints. Workers in other threads and processes pause
 at that epoch. Their state is copied, and they go on while the copy is written.
 """
 

@@ -23,8 +23,8 @@ class Link:
     bandwidth : float, default=inf
         Bytes per second. 0: no message ever arrives.
     outages : sequence of (float, float), default=()
-        Begin and end of each outage, in seconds of the run. No byte departs in an outage. Messages
-        that have departed still arrive; a message that is being sent continues after the outage.
+        Start and end of each outage, in seconds of the run. No byte departs in an outage. Messages
+        that have departed still arrive. A message that is being sent continues after the outage.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Link:
     def departs(self, at: float, n_bytes: float) -> float:
         """Return the time at which a message has departed if it begins to depart at `at`.
 
-        Both are in seconds of the run. Outages delay the message.
+        Both times are in seconds of the run. Outages delay the message.
         """
         if not self.delivers:
             return math.inf
@@ -78,7 +78,7 @@ class Link:
 
 
 def _in_order(outages: Any) -> tuple[tuple[float, float], ...]:
-    """Return the outages, sorted by their beginnings.
+    """Return the outages, sorted by their starts.
 
     Raises
     ------
@@ -101,12 +101,13 @@ def _in_order(outages: Any) -> tuple[tuple[float, float], ...]:
 class Line:
     """One direction of a `Link` in use: it computes when a message sent now arrives.
 
-    A token bucket and a delay line: a message departs after all earlier messages, at the link's
-    bandwidth, and arrives a latency later.
+    The line is a token bucket and a delay line: a message departs after all earlier messages, at
+    the link's bandwidth, and arrives a latency later.
 
-    In real time, the sender writes into the message for how many more seconds it is under way, and
-    the receiver defers it for this time. A duration is sent, not a moment, because two machines
-    have two clocks. The time of the real link is thus added to the time of the emulated link.
+    In real time, the sender writes the message's remaining seconds on the emulated link into the
+    message, and the receiver defers the message for this time. The sender cannot write the moment
+    of arrival, because two machines have two clocks. The time on the real link is thus added to the
+    time on the emulated link.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Links between data centres: presets, a matrix, a file.
 
-The paper on Gaia measured eleven regions of a cloud (Hsieh et al. 2017, section 2). The bandwidth
-between two regions is 15 times less than the bandwidth inside a region on average, and 60 times
-less for the worst pair. These factors are the paper's; the circle of regions and the latencies of
-10 to 300 ms are ours.
+The paper on Gaia measured eleven regions of a cloud (Hsieh et al. 2017, section 2). On average, the
+bandwidth between two regions is 15 times less than the bandwidth inside a region. For the worst
+pair of regions it is 60 times less. These factors are from the paper. The circle of regions and the
+latencies of 10 to 300 ms are ours.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def preset(name: str, n_centres: int) -> Links:
     name : {"lan", "wan", "slowest", "regions"} or str
         "lan": the link inside a centre. "wan": 15 times slower, with a latency of 50 ms.
         "slowest": 60 times slower, with a latency of 50 ms. "regions": 7 to 60 times slower,
-        depending on the distance on a circle. Other names are a factor and a latency, such as
-        "15x:100ms".
+        depending on the distance of the centres on a circle. Any other name must be a factor and a
+        latency, such as "15x:100ms".
     n_centres : int
         Number of centres.
 
@@ -75,7 +75,7 @@ def preset(name: str, n_centres: int) -> Links:
 
 
 def _alike(name: str) -> Link | None:
-    """Return the link that `name` gives every pair of centres; None for "regions".
+    """Return the link that all pairs of centres have, or None if `name` is "regions".
 
     Raises
     ------
@@ -102,7 +102,9 @@ def is_preset(name: str) -> bool:
 
 
 def matrix(latency: Any, bandwidth: Any) -> Links:
-    """Return the links of two matrices: entry [i, j] from centre i to j; the diagonal is ignored.
+    """Return the links with the latencies and bandwidths of two matrices.
+
+    Entry [i, j] is of the link from centre i to centre j. The diagonal is ignored.
 
     Parameters
     ----------
@@ -114,7 +116,8 @@ def matrix(latency: Any, bandwidth: Any) -> Links:
     Raises
     ------
     ValueError
-        If the shapes are not square and equal, or if an entry is not valid for a link.
+        If the matrices are not square and of the same shape, or if an entry is not valid for a
+        link.
     """
     both = {}
     for name, given in (("latency", latency), ("bandwidth", bandwidth)):
@@ -180,7 +183,7 @@ def between(links: str | Links, n_centres: int) -> Links:
 
 
 def settled(links: Any) -> str | Links:
-    """Return the name of a preset, or a matrix of links, which is read from a file if needed.
+    """Return the name of a preset, or a matrix of links; read the matrix if a path is given.
 
     The number of centres need not be known yet.
 

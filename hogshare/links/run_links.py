@@ -24,14 +24,15 @@ class Network:
     link : Link, default=Link()
         The default link: no latency, and unlimited bandwidth.
     classes : mapping of str to (Link, sequence of int), default={}
-        For each class of workers, by its name: its link in both directions, and its workers.
+        For the name of each class of workers: the link of the class in both directions, and its
+        workers.
     edges : mapping of (int, int) to Link, default={}
         Links of single directions ``(from, to)``, between two workers, or between a worker and
-        `hogshare.simulation.MODEL`. They take precedence over classes. Between two workers of
-        different classes, the sender's class decides.
+        `hogshare.simulation.MODEL`. These links take precedence over the links of classes. Between
+        two workers of different classes, the link is the link of the sender's class.
     ceiling : float, default=inf
-        Bytes per virtual second that the model's end sends and receives together; messages that
-        exceed it are queued.
+        Limit on the bytes per virtual second that the model's end sends and receives together.
+        Messages above the limit are queued.
 
     Examples
     --------

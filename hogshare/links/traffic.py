@@ -1,9 +1,9 @@
-"""Number of messages and bytes of a run by kind, and by edge: the same format for all senders.
+"""Count a run's messages and bytes by kind and by edge, in one format for all senders.
 
     {"update": {"messages": 3, "bytes": 96, "edges": {"0 to 1": {"messages": 3, "bytes": 96}}}}
 
-An edge joins two workers, centres or ranks, or one of them and the model. Workers, centres and
-ranks are numbers.
+An edge joins two workers, two centres, two ranks, or one of these and the model. Workers, centres
+and ranks are written as numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Counted = dict[str, dict[str, Any]]  # the format in the docstring of this file
 class Traffic:
     """Counter of the messages and bytes of a run so far.
 
-    kinds : kinds of messages that are reported even without messages
+    kinds : kinds that are reported even if there are no messages of the kind
     """
 
     def __init__(self, kinds: Iterable[str] = ()) -> None:

@@ -11,18 +11,18 @@ from hogshare.planes.protocol import Plane
 
 @dataclass(frozen=True)
 class Grid(Plane):
-    """One vector in shared memory; two workers never write the same numbers at the same time.
+    """One vector in shared memory; two workers never write the same entries at the same time.
 
     For problems whose rows belong to cells, such as ratings (`hogshare.problems.factorisation`):
     users and items are split into groups, and a cell contains the ratings of one group of users for
     one group of items. A block is a cell. A worker begins a cell when all earlier cells with the
     same users or the same items are done. It begins an epoch when the previous epoch is done. Each
-    number thus gets the same steps in the same order, whichever workers take them: the model's bits
-    depend on the seed, not on the number of workers or the runtime.
+    entry of the vector thus gets the same steps in the same order, whichever workers take the
+    steps. The model's bits depend on the seed, not on the number of workers or the runtime.
 
     An epoch visits the cells, and the ratings of each cell, in the problem's order. If rows are
-    shuffled, this order begins at a random cell, and in each cell at a random rating. Workers share
-    one memory.
+    shuffled, the order begins at a random cell, and in each cell at a random rating. All workers
+    must share one memory.
 
     Notes
     -----

@@ -22,7 +22,7 @@ def check(every: str | int, block_rows: int, own_rows: int) -> None:
 def blocks_of(every: str | int, block_rows: int, in_epoch: int) -> int:
     """Return the number of blocks of a worker between two exchanges.
 
-    in_epoch : number of blocks of a worker in an epoch; 0: unknown, because blocks are claimed
+    in_epoch : number of blocks of a worker in an epoch; 0 if unknown, because blocks are claimed
     """
     found = 1 if isinstance(every, str) else max(1, round(every / block_rows))
     return min(found, in_epoch) if in_epoch else found

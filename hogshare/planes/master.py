@@ -24,29 +24,31 @@ class Master(Plane):
     """A master that sums workers' changes and updates the model version by version.
 
     Workers compute from a snapshot, an exact earlier state of the model, and post their changes to
-    the master. The master is a process or a thread; with one worker it is a step of the worker's
-    loop. A worker that has posted does the master's work if no other worker does it. With
-    ``SGD(batch=B)``, a message is the step of one mini-batch of B rows from one snapshot. Without
-    `batch`, and with ``batch=1`` for a linear problem, a message is the change of a block of rows:
-    steps are taken row by row on a copy of the snapshot for a linear problem.
+    the master. The master is a process or a thread; with one worker, it is a step of the worker's
+    loop. After a worker has posted, it does the master's work if no other worker does this work.
+    With ``SGD(batch=B)``, a message is the step of one mini-batch of B rows from one snapshot.
+    Without `batch`, and with ``batch=1`` for a linear problem, a message is the change by a block
+    of rows. For a linear problem, these steps are taken row by row on a copy of the snapshot.
 
     Parameters
     ----------
     gradients : int, default=1
-        Number of messages in an update (M in the paper), from any workers. They are summed, not
-        averaged.
+        Number of messages in an update (M in the paper), from any workers. The messages are summed,
+        not averaged.
     cutoff : int or None, default=None
-        Drop messages whose snapshot is older than this number of versions. None: drop no messages.
+        Largest age of a message, in versions since its snapshot. Older messages are dropped. None:
+        no message is dropped.
     damped : bool, default=False
-        Multiply a message by ``1 / (1 + age)``, where the age is the number of versions since its
-        snapshot. This limits the effect of old messages.
+        Whether to multiply a message by ``1 / (1 + age)``, where the age is the number of versions
+        since its snapshot. This limits the effect of old messages.
     fold : {"weighted", "sum", "mean"}, default="weighted"
-        The factor of workers' changes. "weighted": each coordinate has a factor that depends on how
-        far the block has moved it and on how many messages begin at about the same snapshot, as in
-        an exchange of `Shared`. Messages may have thousands of rows, and have them by default. If
-        the problem has no curvature, and for messages of one step, "weighted" is the same as "sum".
-        "sum": changes have no factor, as published; by default a message has 64 rows. "mean": the
-        factor is one over the number of messages that begin at about the same snapshot.
+        The factor of workers' changes. "weighted": each coordinate has its own factor, as in an
+        exchange of `Shared`. The factor depends on how far the block has moved the coordinate, and
+        on how many messages begin at about the same snapshot. A message may have thousands of rows,
+        and by default it does. If the problem has no curvature, and for messages of one step,
+        "weighted" is the same as "sum". "sum": changes have no factor, as published. By default, a
+        message then has 64 rows. "mean": the factor is one over the number of messages that begin
+        at about the same snapshot.
 
     Notes
     -----
@@ -112,9 +114,9 @@ class Master(Plane):
     def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:
         """Whether a worker takes rows' steps on a whole copy of its snapshot, with a scale for l2.
 
-        If it does not, it reads and sends only the coordinates of a block's rows, with their
-        penalties. This is the case for mini-batches, which are computed at the snapshot itself, and
-        for ``fold="sum"``, as in the paper.
+        If it does not, the worker reads and sends only the coordinates of a block's rows, with
+        their penalties. It does so for mini-batches, whose gradients are computed at the snapshot
+        itself, and for ``fold="sum"``, as in the paper.
         """
         if self.fold == "sum" or batch > 1 or not problem.has_rows:
             return False

@@ -1,15 +1,15 @@
 """The protocol of planes, and the base class of custom ones.
 
-A plane decides where the model lives. Kernels know two planes with one vector, `Shared` and
-`Master`. A custom plane derives from `Plane`. Every worker then has a *home*: its own vector, on
-which its steps are taken. After each block of a worker, the plane may change the worker's home, and
-may use arrays that all workers share.
+A plane decides where the model is stored. Kernels support two planes with one vector, `Shared` and
+`Master`. A custom plane derives from `Plane`. Every worker of a custom plane has a *home*: its own
+vector, on which its steps are taken. After each block of a worker, the plane may change the
+worker's home, and may use arrays that all workers share.
 
 Writers: only a home's worker writes the home. The plane decides which worker writes which of the
-plane's arrays; a worker writes them in its `after_block`, at any moment, also while other workers
-wait in their `after_block`. Readers: any worker. An aligned word of 64 bits is never read half
-written. If one worker writes a row and others read it, a reader may see parts of the next state.
-Freeing: the session's owner frees the arrays.
+plane's arrays. A worker writes to these arrays in its `after_block`, at any moment, even while
+other workers wait in their `after_block`. Readers: any worker. An aligned word of 64 bits is never
+read half written. If one worker writes a row and others read it, a reader may see parts of the next
+state. Freeing: the session's owner frees the arrays.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PlaneError(RuntimeError):
 class Home(Protocol):
     """A worker's own vector, in the form that its plane uses after a block.
 
-    The vector contains the numbers of the model: coefficients feature by feature, then intercepts.
+    The vector contains the coefficients feature by feature, then the intercepts.
     For a problem defined by a gradient, it contains the parameters.
     """
 
@@ -76,6 +76,8 @@ class Home(Protocol):
         values : float64 array of shape (n,), the vector's values at `places`, or the whole vector
         places : int64 array of shape (n,), or None for the whole vector
         round : an integer that is passed to the reader with the values
+
+        The values are copied before the call returns.
         """
         ...
 
@@ -90,7 +92,7 @@ class Home(Protocol):
 
 @renamed(kept="checkpointed", kept_owners="checkpointed_owners", uses_boards="uses_registers")
 class Plane:
-    """The place where the model lives; the base class of custom planes.
+    """The place where the model is stored; the base class of custom planes.
 
     Examples
     --------
@@ -136,9 +138,10 @@ class Plane:
     def is_by_mail(self) -> bool:
         """Whether workers communicate only by messages, and may be far from each other.
 
-        Machines that do not share memory can run such a plane. If a worker writes into the plane's
-        arrays, other machines see the values at the next epoch barrier, and only in arrays that
-        `owners` names. Mail is acknowledged (``home.post``); no message is overwritten.
+        Machines that do not share memory can run such a plane. If a worker writes to an array that
+        `owners` names, other machines see the values at the next epoch barrier. They do not see
+        writes to the plane's other arrays. Mail is acknowledged (``home.post``), and no message is
+        overwritten.
         """
         return False
 
@@ -211,7 +214,7 @@ class Plane:
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Return the default number of rows in a block; None: any number.
+        """Return the default number of rows in a block, or None if any number will do.
 
         n_rows : number of rows that are trained on
         late_step : step size of a row of a linear problem at the end of the run
@@ -226,10 +229,10 @@ class Plane:
         return self
 
     def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
-        """Return the number of rows of a block that is worth its links' time; None: any number.
+        """Return the rows of a block that are worth the time of its links; None: any number.
 
-        For a problem defined by a gradient. If the number depends on the time of a row, a gradient
-        is computed and timed.
+        It is called for a problem defined by a gradient. If the number depends on the time of a
+        row, the method computes and times a gradient.
         """
         return None
 
@@ -284,7 +287,7 @@ class Plane:
     def enter(self, home: Home) -> None:
         """Prepare a worker; the worker calls this before its first block.
 
-        Its home then has the initial vector.
+        At this time, the worker's home has the initial vector.
         """
 
     def after_block(self, home: Home) -> Generator[Any, bool, None] | None:
@@ -302,9 +305,9 @@ class Plane:
         Parameters
         ----------
         homes : ndarray of shape (n_inhabited, n_params)
-            Vectors of the workers that have completed a block and have not died. If there are no
-            such workers, the vectors of all workers. A worker that joins late begins at the
-            others' current model.
+            Copies of the vectors of the workers that have completed a block and have not died. If
+            there are no such workers, the vectors of all workers. A worker that joins late begins
+            at the current model of the others.
         arrays : mapping of str to ndarray
             The plane's own arrays.
 
@@ -321,9 +324,9 @@ class Plane:
         """
 
     def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Whether worker `me`, which joins late, begins at the others' model.
+        """Whether worker `me`, which joins late, begins at the model of the other workers.
 
-        If it does not, it begins at the run's first vector.
+        If this is False, the worker begins at the run's first vector.
         """
         return True
 
@@ -337,7 +340,7 @@ class Plane:
         Parameters
         ----------
         round : int
-            The round with which it was posted.
+            The round with which the message was posted.
         n_places : int
             The number of its values with a place.
         n_dense : int
@@ -349,16 +352,16 @@ class Plane:
         """Return the plane's part of the report, after the run; by default None.
 
         If the returned object has a `traffic` attribute with the plane's own kinds, this attribute
-        becomes `Report.traffic` for workers that share one memory. If it has none, all their
-        messages count as "mail".
+        becomes `Report.traffic` for workers that share one memory. If it has no such attribute, all
+        messages of these workers count as "mail".
         """
         return None
 
     def groups(self, n_workers: int) -> np.ndarray | None:
-        """Return the group of each worker; None: all workers are one group.
+        """Return the group of each worker, or None if all workers are one group.
 
-        A barrier sees only the group of its worker. A run with groups can neither order its workers
-        nor use throttled release.
+        A barrier sees only the workers of its own worker's group. A run with groups can neither
+        order its workers nor use throttled release.
         """
         return None
 
@@ -371,9 +374,9 @@ class Plane:
     def agree(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
         """Repair the arrays after ranks have died; called on each surviving rank, between blocks.
 
-        Possibly only some survivors have received the last messages of the dead workers. The arrays
-        of `owners` and `checkpointed_owners` contain all survivors' rows. By default, this method
-        does nothing.
+        Some survivors may not have received the last messages of the dead workers. The arrays that
+        `owners` and `checkpointed_owners` name contain the rows of all survivors. By default, this
+        method does nothing.
 
         dead : bool array of shape (n_workers,)
         """
@@ -388,7 +391,7 @@ class Plane:
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Complete the arrays after a checkpoint has restored some of them, before workers start.
 
-        Messages under way are not restored: no message of the earlier run arrives.
+        Messages that were under way are not restored, so no message of the earlier run arrives.
         """
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
@@ -403,21 +406,22 @@ class Plane:
     def owners(self, n_workers: int) -> dict[str, np.ndarray]:
         """Return the writers of the plane's own arrays that `model` and `account` read.
 
-        They are needed by machines that do not share memory. For each array's name, the value is
-        int64 of the array's length: the one worker that writes each row. By default, it is empty.
+        Machines that do not share memory need this information. For each array's name, the value is
+        an int64 array of the length of the named array: the one worker that writes each row. By
+        default, the result is empty.
         """
         return {}
 
     def checkpointed_owners(self, n_workers: int) -> dict[str, np.ndarray]:
         """Return the writers of those `checkpointed` arrays that `owners` omits.
 
-        The format is the format of `owners`. These arrays are sent to all machines when a run is
+        The format is the same as for `owners`. These arrays are sent to all machines when a run is
         saved. By default, the result is empty.
         """
         return {}
 
     def edge_links(self, n_workers: int) -> list[Link] | None:
-        """Return the links that delay the messages of each edge; None: messages are not delayed.
+        """Return the links that delay the messages of each edge, or None for no delays.
 
         In real time, links are emulated by delays (`hogshare.engine.emulated_links`). A `Simulator`
         uses these links instead of its network's links.

@@ -16,9 +16,9 @@ from hogshare.system import machine, ranges
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# The sample that separates hot features from cold ones: its fewest and most rows, and about its
-# number of values, which take 0.05 ms. A sample four times as large gave the same objectives within
-# 1 or 2 % (40 seeds).
+# The sample that separates hot features from cold features: its fewest rows, its most rows, and its
+# approximate number of values, which take 0.05 ms. A sample four times as large gave the same
+# objectives within 1 or 2 % (40 seeds).
 SAMPLE_ROWS, SAMPLE_VALUES = (64, 512), 1 << 14
 EXCHANGE_SHARE = 4.0  # the rows between two exchanges take this many times as long as an exchange
 EASY_SHARE = 10.0  # the same, for exchanges that should cost next to nothing
@@ -46,18 +46,20 @@ class Shared(Plane):
     ----------
     exchange : "auto", int or None, default="auto"
         None: every worker reads and writes the one vector, row by row and without locks. This is
-        Hogwild! and AsySG-incon as published. On sparse data with hot features, it is slower than
-        one worker, because the hot cache lines move between the cores. An int: every worker has a
-        private copy and folds it into the shared vector after this number of rows, or sooner at a
-        run's start, while the model moves fast. The change of each coordinate is weighted by how
-        far a block of rows moves it (see `hogshare.kernels.exchange.copy_exchange`). "auto": the
-        number of rows is chosen. With `BSP` and on a virtual clock, exchanges come at the ends of
-        blocks, and this number is the default number of rows in a block.
+        Hogwild! and AsySG-incon as published. On sparse data with hot features (which occur in many
+        rows), several workers are then slower than one worker, because the hot features' cache
+        lines move between the cores. An int: every worker has a private copy, and folds the copy
+        into the shared vector after this number of rows. At a run's start, while the model moves
+        fast, it does so after fewer rows. The change of each coordinate has a weight that depends
+        on how far a block of rows moves the coordinate (see
+        `hogshare.kernels.exchange.copy_exchange`). "auto": this number of rows is chosen
+        automatically. With `BSP` and on a virtual clock, exchanges come at the ends of blocks, and
+        this number is the default number of rows in a block.
     adds : {"plain", "atomic"}, default="plain"
-        How ``exchange=None`` adds. Plain adds may lose an update when two workers write a
-        coordinate at the same time. Atomic adds lose no update, and cost several times as much.
-        Several workers whose iterates are averaged always add atomically: the sum of the iterates
-        counts every change, and a lost change would stay in the sum for good.
+        How workers add their changes with ``exchange=None``. Plain adds may lose an update when two
+        workers write a coordinate at the same time. Atomic adds lose no update, but take several
+        times as long. Several workers whose iterates are averaged always add atomically: the sum of
+        the iterates counts every change, and a lost change would stay in the sum for good.
 
     Examples
     --------
@@ -119,8 +121,8 @@ class Shared(Plane):
 def row_nanoseconds(problem: Size) -> float:
     """Estimate the time of one row on one core, for comparing costs.
 
-    A value of a sparse row takes about twice as long as in a loop over the rows in order, without a
-    loss or a schedule.
+    The estimate assumes that a value of a sparse row takes twice the time that it takes in a plain
+    loop over the rows in order, which computes no loss and has no schedule.
     """
     costs = machine.load()
     per_value = costs.dense_value_ns
@@ -134,11 +136,11 @@ def exchange_interval(problem: Size) -> int:
     """Return the number of rows after which an exchange costs a quarter of the rows' own time.
 
     The estimate is cautious. An exchange streams three vectors of the model's size in and out (24
-    bytes per coordinate). It waits twice for the shared vector's cache lines from another core, to
-    read and to write them (it prefetches them once). A row costs `row_nanoseconds`. With the
-    default machine constants, a coordinate costs 1 ns, a cache line 10 ns, and a value of a sparse
-    row 3 ns. With fewer rows the copies agree better, but exchanges cost more; see
-    `docs/exchange.md`.
+    bytes per coordinate). The estimate counts two waits for the shared vector's cache lines from
+    another core, one to read and one to write them, although the exchange prefetches the lines
+    once. A row costs `row_nanoseconds`. With the default machine constants, a coordinate costs 1
+    ns, a cache line 10 ns, and a value of a sparse row 3 ns. With fewer rows, the copies agree
+    better, but exchanges cost more; see `docs/exchange.md`.
     """
     return _interval(problem, EXCHANGE_NS, EXCHANGE_SHARE)
 
@@ -146,11 +148,11 @@ def exchange_interval(problem: Size) -> int:
 def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
     """Return the number of rows between two exchanges of plain descent on `n_rows` of the rows.
 
-    The number is at least `exchange_interval`, and at most `easy_interval`, whose exchange costs
-    next to nothing. All intervals in between make the same progress per epoch, if all workers
-    together have at most an eighth of the rows between two exchanges (and fewer while the step is
-    still long). With `l1`, the number is the minimum: the longer a worker is alone, the more often
-    it wrongly sets a coefficient to zero.
+    The number is at least `exchange_interval`, and at most `easy_interval`, with which an exchange
+    costs next to nothing. All intervals in between give the same progress per epoch, on one
+    condition: between two exchanges, all workers together visit at most an eighth of the rows (and
+    fewer while the step is still long). With `l1`, the number is the minimum, because a worker that
+    works alone for longer wrongly sets more coefficients to zero.
     """
     least = exchange_interval(problem)
     if l1 > 0.0:
@@ -161,10 +163,10 @@ def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> i
 def message_rows(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
     """Return the number of rows that justify a message to a master.
 
-    It is about the number of `descent_interval`. These rows take at least four times as long as
-    reading, writing and adding a message of the whole vector. Above this minimum, the number is an
-    eighth of a worker's share of `n_rows` (at most `MESSAGE_ROWS`), since other workers see the
-    changes only once the message is sent. With `l1`, it is the fewest rows that justify the
+    The number is close to `descent_interval`. Its rows take at least four times as long as reading,
+    writing and adding a message of the whole vector. Above this minimum, the number is an eighth of
+    a worker's share of `n_rows` (at most `MESSAGE_ROWS`), because other workers see the changes
+    only after the message is sent. With `l1`, the number is the fewest rows that justify the
     master's work.
     """
     least = int(MESSAGE_EXCHANGES * exchange_interval(problem))
@@ -177,8 +179,8 @@ def message_rows(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
 def easy_interval(problem: Size) -> int:
     """Return the number of rows after which an exchange costs next to nothing.
 
-    Even for a small model, workers hand over a dozen memory words. This is most of the cost of an
-    exchange of a hundred coordinates.
+    Even for a small model, workers pass a dozen memory words to each other. These words are most of
+    the cost of an exchange of a hundred coordinates.
     """
     return _interval(problem, HAND_OVERS * machine.load().hand_over_ns, EASY_SHARE)
 
@@ -198,13 +200,13 @@ def feature_curvature(
 ) -> np.ndarray:
     """Estimate the objective's curvature along each feature, from a sample of rows.
 
-    `chances` is how often an epoch visits each row. If it is given, rows are drawn in proportion to
-    it: a few rows that are much larger than all others make up most of the curvature, and an even
-    sample would miss them.
+    `chances` is how often an epoch visits each row. If `chances` is given, rows are drawn in
+    proportion to it. The reason is that a few rows that are much larger than all others may make up
+    most of the curvature, and a uniform sample would miss them.
 
     Returns the loss's curvature times the mean of ``|x_j| sum_i |x_i|``: float32 of shape
-    (n_features,). A feature too rare to be in the sample gets 0. This is right for the exchange,
-    which then adds the feature's changes.
+    (n_features,). A feature that is too rare to be in the sample gets 0. The exchange then adds the
+    feature's changes, which is right for a rare feature.
     """
     fewest, most = SAMPLE_ROWS
     n_sample = min(most, max(fewest, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz)))
@@ -225,8 +227,8 @@ def feature_curvature(
 def feature_rarity(problem: RowProblem, chances: np.ndarray = NO_CHANCES) -> np.ndarray:
     """Return the number of row visits per visit to a row that has the feature.
 
-    float32 of shape (n_features,); 1 for dense rows. With `chances` (how often an epoch visits each
-    row), rows are weighted by them.
+    The result is float32 of shape (n_features,). For dense rows it is 1. If `chances` is given (how
+    often an epoch visits each row), rows are weighted by `chances`.
     """
     if not problem.is_sparse:
         return np.ones(problem.n_features, np.float32)

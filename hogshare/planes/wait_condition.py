@@ -12,17 +12,19 @@ from hogshare.system import ranges
 class Until:
     """Wait until a condition is true.
 
-    A plane's `after_block` yields it. The yield returns True, or False if `seconds` passed first.
-    Other workers go on, except workers that wait for a condition of their own. If the run is
-    aborted, the worker leaves at the yield, and the code after the yield is not run.
+    A plane's `after_block` yields an `Until`. The yield returns True once the condition is true, or
+    False if `seconds` have passed first. Meanwhile, all workers that do not wait for a condition of
+    their own go on. If the run is aborted, the worker leaves at the yield, and the code after the
+    yield does not run.
 
     Parameters
     ----------
     holds : callable
-        Function ``holds() -> bool``, a condition on other workers. It is called any number of
+        Function ``holds() -> bool``, a condition on other workers. It may be called any number of
         times, and must not change anything.
     seconds : float or None, default=None
-        The longest time to wait; with a `Simulator`, in virtual seconds. None: no limit.
+        The longest time to wait, in virtual seconds if the runtime is a `Simulator`. None: no
+        limit.
 
     Examples
     --------

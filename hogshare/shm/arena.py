@@ -1,14 +1,14 @@
 """One anonymous shared-memory mapping with named arrays.
 
-Ownership. The arena's creator writes the layout once; it never changes afterwards. The modules that
-lay out arrays also define their readers, writers and memory order. Freeing: the memory has no name.
-The system frees it when the last mapping and the last descriptor in any process are gone, also
-after SIGKILL.
+Ownership. The arena's creator writes the layout once, and the layout never changes afterwards. The
+modules that lay out arrays also define the arrays' readers, writers and memory order. Freeing: the
+memory has no name. The system frees it when the last mapping and the last descriptor in any process
+are gone, even after SIGKILL.
 
-In one process the mapping belongs to its views: every array refers to the mapping, which refers to
-its descriptor. So an array outlives its arena, and a view never points at unmapped memory. The size
-is sealed: no process can truncate the memory while another uses it. Processes of the same user can
-open each other's descriptors through procfs, so all processes of the user must be trusted.
+In one process, every array refers to the mapping, and the mapping refers to its descriptor.
+Therefore an array can outlive its arena, and a view never points at unmapped memory. The size is
+sealed: no process can truncate the memory while another process uses it. Processes of the same user
+can open each other's descriptors through procfs, so all processes of the user must be trusted.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from hogshare.system import memory
 PIECE = 1 << 28  # bytes per system call: signals are handled between two, or repeat one
 LARGE = 1 << 20  # bytes from which the kernel copies, not the mapping
 
-# Live mappings by address. Each read and write is one step of the interpreter. So no lock is
-# needed: a fork or a signal's handler might find a lock taken.
+# Live mappings by address. Each read and each write is one step of the interpreter, so no lock is
+# needed. (A fork or a signal's handler might find a lock taken.)
 _live: dict[int, weakref.ref[_Mapping]] = {}
 
 
@@ -47,7 +47,8 @@ class _Mapping(mmap.mmap):
 class Arena:
     """Named arrays in one piece of memory that other processes can map.
 
-    Made by `Arena.create` or `Arena.attach`. ``arena["w"]`` is an array on the memory itself.
+    `Arena.create` and `Arena.attach` make an arena. ``arena["w"]`` is a view of the memory, not a
+    copy.
     """
 
     def __init__(self, mapping: _Mapping) -> None:
@@ -59,8 +60,8 @@ class Arena:
     def create(cls, arrays: Mapping[str, tuple[Any, Any]]) -> Arena:
         """Make an arena of new arrays, filled with zeros.
 
-        arrays : dict of str to (shape, dtype); the arrays. Each array starts at a multiple of
-            `hogshare.shm.spacing.SPACING` bytes.
+        arrays : dict of str to (shape, dtype), the arrays by name; each array starts at a multiple
+            of `hogshare.shm.spacing.SPACING` bytes
 
         Raises MemoryError if the machine, or the process's memory limit, has too little memory. All
         pages are allocated at once, so no later access can fail.
@@ -85,8 +86,8 @@ class Arena:
     def attach(cls, fd: int, layout: dict[str, Any]) -> Arena:
         """Map an arena that another process made.
 
-        fd : the arena's descriptor, received from that process. It is duplicated: the caller must
-            still close its own.
+        fd : the arena's descriptor, received from that process; it is duplicated, and the caller
+            must close its own descriptor
         layout : the return value of `describe` in that process
         """
         have = os.fstat(fd).st_size
@@ -117,11 +118,11 @@ class Arena:
         return self.view(offset, dtype, shape)
 
     def view(self, offset: int, dtype: Any, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Return an array, as a view, at any offset of the memory, such as one from `find_arena`.
+        """Return a view of the memory at any offset, for example an offset from `find_arena`.
 
-        offset : the offset of the array's first byte
-        dtype : the type of its elements
-        shape : its shape, in C order
+        offset : the offset of the view's first byte
+        dtype : the type of the view's elements
+        shape : the shape of the view, which is in C order
 
         Raises ValueError if the array does not fit into the memory.
         """
@@ -133,8 +134,8 @@ class Arena:
     def fill(self, name: str, values: np.ndarray) -> None:
         """Copy values into an array of the same shape and the same kind of dtype.
 
-        The kernel copies large arrays: through the mapping, the first access to every page traps,
-        and the copy takes twice as long.
+        The system's kernel copies large arrays. A copy through the mapping would take twice as
+        long, because the first access to every page traps.
         """
         target, values = self[name], np.asarray(values)
         if values.shape != target.shape:
@@ -246,8 +247,8 @@ def _allocate(fd: int, nbytes: int) -> None:
 
 
 def _require_memory(nbytes: int) -> None:
-    # A memfd counts as used memory: if it is larger than the free memory, the system raises no
-    # error, but kills a process.
+    # A memfd counts as used memory. If the memfd is larger than the free memory, the system raises
+    # no error, but kills a process.
     available = memory.free(private=False)
     if available is not None and nbytes > available:
         raise MemoryError(_too_much(nbytes, available))

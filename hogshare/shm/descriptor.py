@@ -1,9 +1,9 @@
 """File descriptors that are closed exactly once, despite signals, cycles and the interpreter's end.
 
 A destructor in Python may be interrupted before its first step, and is not called again. A close in
-two steps may be interrupted between them. In this file one step of the interpreter both forgets a
-number and closes it. No signal is handled within this step. The object's finalizer is also one
-step.
+two steps may be interrupted between the steps. Therefore this file closes a descriptor and forgets
+its number in one step of the interpreter. No signal is handled within this step. The object's
+finalizer is also one step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from hogshare.system.interrupts import DeferredSignals
 
-# By descriptor number: the numbers are few, and a new file with a used number replaces the old
+# By descriptor number. The numbers are few, and a new file with a reused number replaces the old
 # entry.
 _ends: dict[int, weakref.ref[Descriptor]] = {}
 
@@ -25,7 +25,7 @@ class Descriptor:
     """A file descriptor, closed once: by `close`, or with the last reference to this object.
 
     make : ``make(*args)`` opens the file and returns its number; signals are deferred until this
-        object owns it
+        object owns the number
     """
 
     def __init__(self, make: Callable[..., int], *args: object) -> None:

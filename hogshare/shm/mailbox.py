@@ -4,10 +4,10 @@
               ^                                          |
               +------------------ TAKEN <----------------+
 
-`hogshare.kernels.mail.edge_slots` defines the counters, their writers and their memory order. Every
-operation in this file on more than one word calls a kernel of that module. An edge has one writer,
-which calls `Edge.post`, and one reader, which calls `Edge.take`. Freeing: the owner of the arrays.
-A `Message` is a view of its slot, and is valid until it is taken.
+`hogshare.kernels.mail.edge_slots` defines the counters, their writers and their memory order. In
+this file, every operation on more than one memory word calls a kernel of that module. An edge has
+one writer, which calls `Edge.post`, and one reader, which calls `Edge.take`. Freeing: the owner of
+the arrays. A `Message` is a view of its slot, and is valid until the reader takes it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Message(NamedTuple):
     Attributes
     ----------
     number : int
-        Number among its edge's messages, from 1, without gaps.
+        Number of the message among the messages of its edge, counted from 1 without gaps.
     round : int
         The number that the writer has passed to `Edge.post`.
     values : float64 array of shape (n,)
@@ -73,19 +73,20 @@ class Message(NamedTuple):
 class Transport(Protocol):
     """The protocol of transports, which move messages from writers to readers.
 
-    Writers and readers need only this protocol. So a transport over a wire, or on a virtual clock,
-    is one class. Its contract:
+    Writers and readers need only this protocol, so a transport over a wire or on a virtual clock is
+    one class. The contract of a transport:
 
     - An edge's writer calls `send`, in its thread, when it has written the next slot. `send` calls
       `hogshare.kernels.mail.edge_slots.send_next`, and must not wait for the reader.
     - Later, or at once, the transport delivers each message once, in the order of its edge's sends.
       It copies values, places and head to the same slot of the reader's own `Mailbox`, the head's
       number last. If writer and reader share a mailbox, there is nothing to copy. `deliver_next` on
-      the reader's mailbox stores this number, and increases ARRIVED. The transport must not write
-      to a slot that the reader has not taken. The order of an edge's messages ensures this, because
-      the writer never writes so far ahead.
+      the reader's mailbox stores the head's number, and increases ARRIVED. The transport must not
+      write to a slot whose message the reader has not taken. Delivery in order ensures this,
+      because the writer never writes that far ahead.
     - If writer and reader each have a mailbox, TAKEN must come back: the transport sets the
-      writer's TAKEN to the reader's (`take` with its number). It may be late, but never ahead.
+      writer's TAKEN to the reader's TAKEN (`take` with its number). The writer's TAKEN may be late,
+      but never ahead.
     - Edges do not wait for each other.
 
     `tests/test_mailbox.py` runs the contract against every implementation.
@@ -132,7 +133,7 @@ AT_ONCE = AtOnce()
 def shapes(
     n_edges: int, queue: int, n_places: int, n_dense: int = 0
 ) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return names, shapes and dtypes of a mailbox's arrays, which begin as zeros.
+    """Return names, shapes and dtypes of a mailbox's arrays; all entries must begin as zeros.
 
     queue : number of messages of an edge that may be under way, at least 1
     n_places : largest number of values with a place in a message
@@ -173,10 +174,12 @@ class Edge:
     def post(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> bool:
         """Send a message; return False, without any effect, if no slot is free.
 
+        The values and places are copied into the slot.
+
         values : array of shape (n,)
-        places : int array of shape (n,), or None; places of the values; None: `values` is the
-            whole vector
-        round : a number for the reader
+        places : int array of shape (n,), the places of the values, or None if `values` is the whole
+            vector
+        round : a number that the reader gets with the message
         """
         slot, n = edge_slots.find_slot(self._box, self._index), len(values)
         if slot == NO_SLOT:
@@ -257,9 +260,9 @@ class Edge:
         return 1e-9 * left if left else None
 
     def take(self) -> None:
-        """Acknowledge the message that `poll` has returned: its slot is the writer's again.
+        """Acknowledge the message that `poll` has returned; the writer may then reuse its slot.
 
-        Raises RuntimeError if there is none.
+        Raises RuntimeError if no message has arrived.
         """
         if edge_slots.find_mail(self._box, self._index) == NO_SLOT:
             raise RuntimeError("There is no message to take: call take() after poll() returns one.")
@@ -267,7 +270,7 @@ class Edge:
 
 
 class RegisterEdge(Edge):
-    """An edge whose writer may also overwrite its last message, taken or not.
+    """An edge whose writer may also overwrite its last message, whether it was taken or not.
 
     box, index : as in `Edge`
     transport : the transport of the edge's messages
@@ -283,10 +286,11 @@ class RegisterEdge(Edge):
         self._registers.show(self._box, self._index, round, where, values)
 
     def see(self, seen: int) -> tuple[int, Message | None]:
-        """Return a copy of a register's message, if its round is after `seen`.
+        """Return a copy of a register's message, if the message's round is after `seen`.
 
-        Returns ``register.NOTHING``, ``register.WHOLE`` or ``register.TORN``, and the message,
-        which is None unless it is whole.
+        Returns the state of the register (``register.NOTHING``, ``register.WHOLE`` or
+        ``register.TORN``), and the message. The message is None unless the state is
+        ``register.WHOLE``.
         """
         places = np.empty(self._places.shape[1], np.int64)
         values = np.empty(self._values.shape[1] - self._places.shape[1], np.float64)

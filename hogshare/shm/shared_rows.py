@@ -1,7 +1,8 @@
 """Rows that are in shared memory from the start: a crew of processes needs no copy of them.
 
-Ownership. `share` writes the rows once, before any other thread or process can see them; afterwards
-they are only read. The arrays refer to their arena, which is freed with its last array.
+Ownership. `share` writes the rows once, before any other thread or process can see them.
+Afterwards, the rows are only read. The arrays refer to their arena, which is freed with its last
+array.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def share(X: Any) -> Any:
     Returns
     -------
     ndarray or CSR of the same class
-        Equal to `X`, in C order, with all buffers in one arena. It is used like any other array,
-        and its memory is freed with its last reference.
+        Equal to `X`, in C order, with all buffers in one arena. The result is used like any other
+        array, and its memory is freed with its last reference.
 
     Raises
     ------
@@ -71,14 +72,14 @@ def find(array: np.ndarray) -> tuple[Arena, int] | None:
     Parameters
     ----------
     array : ndarray
-        Any array, a view with strides included.
+        Any array, including a view with strides.
 
     Returns
     -------
     (Arena, int) or None
-        The open arena that contains the whole array, and the offset in bytes of its first element
-        (``array[0, ..., 0]``); None if the array is empty or not all of it is in one arena. The
-        arena belongs to the arrays in it: do not close it.
+        The open arena that contains the whole array, and the offset in bytes of the array's first
+        element (``array[0, ..., 0]``). None if the array is empty, or if a part of the array is
+        outside the arena. Do not close the arena, because it belongs to the arrays in it.
     """
     if array.size == 0 or not has_arenas():
         return None

@@ -1,4 +1,4 @@
-"""A run's record of its speed: the last quanta of each worker, and the work of the master.
+"""The record of a run's speed: the last quanta of each worker, and the work of the master.
 
     quanta : int64 [n_workers + 1, RING_SIZE, N_QUANTUM]
 
@@ -24,10 +24,10 @@ MESSAGES = BLOCKS  # field of the master's entry
 class QuantumTimes:
     """One worker's ring of its last quanta.
 
-    A quantum with a counted block and visited rows becomes an entry if it was long enough.
-    Otherwise it is merged with the next quantum. If a block is visited in one quantum and counted
-    in another (behind BSP, or with stragglers), both quanta and all quanta between them become one
-    entry.
+    If a quantum has a counted block and visited rows, and was long enough, it becomes an entry.
+    Otherwise it is merged with the next quantum. With BSP or with stragglers, a block may be
+    visited in one quantum and counted in a later quantum. Both quanta and all quanta between them
+    then become one entry.
 
     ring : ndarray of shape (RING_SIZE, N_QUANTUM), int64; the worker's own row
     table : ndarray of shape (layout.N_TABLE,), int64; the worker's row of the progress table
@@ -64,8 +64,9 @@ class QuantumTimes:
 def recorded(quanta: np.ndarray) -> np.ndarray:
     """Return the entries of all workers, for a report.
 
-    An int64 array of shape (n_workers, largest number of entries, N_QUANTUM) with blocks, rows,
-    pushes and nanoseconds. The rows of a worker with fewer entries are filled with zeros.
+    The result is a new int64 array of shape (n_workers, largest number of entries, N_QUANTUM) with
+    blocks, rows, pushes and nanoseconds. For a worker with fewer entries, the remaining rows are
+    zeros.
     """
     # entry by entry: a small fit has few entries, and reading unused ones would allocate their
     # pages

@@ -1,8 +1,8 @@
 """The progress table for users and reports: one entry per worker, by name.
 
-Writers: each worker writes its own row (see `hogshare.kernels.layout`). Readers: the user's
-barrier, in any worker, and reports, after the run. A column is copied entry by entry while workers
-write. So two columns, or two entries of a column, may be from different moments. The table is a
+Writers: each worker writes its own row (see `hogshare.kernels.layout`). Readers: the user's barrier
+in any worker, and reports after the run. A column is copied entry by entry while workers write.
+Therefore two columns, or two entries of a column, may be from different moments. The table is a
 view of the run's memory, and needs no freeing.
 """
 
@@ -18,8 +18,8 @@ IN_RUN = (layout.ACTIVE, layout.WAITING)
 class ProgressTable:
     """The progress of every worker of a run (the STAT table of Soori et al. 2019).
 
-    All arrays have one entry per worker, and are copies of the present values: writing to one
-    changes nothing else.
+    All arrays have one entry per worker. They are copies of the present values, so writing to an
+    array does not change the table.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ class ProgressTable:
     def gone(self) -> np.ndarray:
         """Whether the worker is done, dead or paused, and will not go on by itself.
 
-        Unlike the inverse of `in_run`, it is False for a starting worker, which will join.
+        Unlike the inverse of `in_run`, this array is False for a starting worker, because the
+        worker will join.
         """
         return self._array[:, layout.T_STATE] >= layout.DONE
 

@@ -10,20 +10,20 @@
     wait    until the slowest centre is near enough, and the next block reads no blocked parameter
 
 Any worker of the centre does all of this in `hogshare.kernels.exchange.centre_exchange`, while it
-has the centre's lock. An edge between two centres thus has one writer and one reader at a time.
-This file does what kernels cannot do: it waits, calls the user's functions, and hands messages to a
-transport.
+has the centre's lock. An edge between two centres thus has one writer and one reader at a time. The
+functions of this file wait, call the user's functions, and pass messages to a transport, because
+kernels cannot.
 
 Writers: the worker that has the centre's lock writes (1) the centre's rows of `mirror`, `total`,
 `staged`, `chosen` and `journal`, and its clock, (2) `residual`, `open`, `announced`, `notified`,
 `wanted`, `ease` and `sent` of outgoing edges, and (3) `got`, `blocked` and `heard` of incoming
-edges. A worker writes its own rows of `base`, `rounds`, `waits` and `holds`, and, while it has the
-lock, its row of `outer`. Readers: the writers; waiting workers also read the clocks. Freeing: the
-session's owner frees the arrays.
+edges. A worker writes its own rows of `base`, `rounds`, `waits` and `holds`. While it has the lock,
+it also writes its row of `outer`. Readers: the writers. Waiting workers also read the clocks.
+Freeing: the session's owner frees the arrays.
 
 If the owner of the lock has died, the next worker that wants the lock completes the owner's work
-from the journal (`hogshare.kernels.exchange.centre_edges`). As with every plane, a dead worker's
-block is lost if its change is not in the mirror yet.
+from the journal (`hogshare.kernels.exchange.centre_edges`). As on every plane, a dead worker's
+block is lost if the block's change is not in the mirror yet.
 """
 
 from __future__ import annotations
@@ -57,16 +57,17 @@ FOLDS = {
 class CentreSettings(NamedTuple):
     """A plane's settings for one worker.
 
-    groups : int64 [n_workers]: the centre of each worker, or its part of a centre
+    groups : int64 of shape (n_workers,), the centre of each worker, or its part of a centre
     centre_of : the centre of each part
-    overlay : sending and reading centre of each mailbox, and the edges that forward its messages
+    overlay : the sending and the reading centre of each mailbox, and the edges that forward its
+        messages
     fold : `centre_edges.SUM`, `WEIGHTED`, `MEAN` or `MOMENTUM`
     per : number of blocks of a worker in a clock
     filter : the filter that selects the changes to send
     clock_difference : number of clocks by which a centre may be ahead of the slowest one
-    delay : seconds for which an edge may lack capacity before its reader must wait for the
-        announced values
-    queue : number of messages of an edge that may be under way; the last place is for announcements
+    delay : seconds for which an edge may lack capacity; after this time, its reader must wait for
+        the announced values
+    queue : number of messages of an edge that may be under way; the last slot is for announcements
     ends_with : centres whose death ends the run
     """
 
@@ -154,8 +155,8 @@ class Centre:
     def after_block(self) -> Generator[Until, bool, None]:
         """Fold, exchange, wait, and continue from the mirror."""
         if not self.has_begun:
-            # wait for the others to start: work that is done before belongs to no clock, and all of
-            # it would be sent at once
+            # wait for the other workers to start: blocks completed before that belong to no clock,
+            # and all of their changes would be sent at once
             yield Until(self._all_have_started, START_SECONDS)
             self.has_begun = True
         self.at[centre_exchange.A_PHASE], self.at[centre_exchange.A_WHY] = (

@@ -4,8 +4,8 @@ In a complete graph, no centre forwards messages. In other graphs, centres form 
 group, every centre sends to every other. A centre in several groups is a hub: it forwards the
 messages of one group to the other groups (the overlay of Gaia, section 4.4). Groups that share hubs
 must not form a cycle, or a change would arrive twice. A graph with such a cycle is replaced by a
-tree of its edges: a breadth-first tree from its middle centre, so paths from there have the fewest
-edges. Each edge of the tree is a group.
+breadth-first tree of its edges. The tree starts at the graph's middle centre, so the paths from
+this centre have the fewest edges. Each edge of the tree is a group.
 """
 
 from __future__ import annotations

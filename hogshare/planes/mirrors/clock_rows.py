@@ -1,9 +1,10 @@
-"""The default number of rows in a clock.
+"""The default number of rows in a clock: the rows of a worker between two sends of its centre.
 
-Weighted changes may cover thousands of rows (docs/exchange.md). A clock is long enough for its
-exchange to be cheap; over links, it is also long enough for the bytes and the latency. An epoch has
-at least four clocks, or two clocks for rows like text. Plain sums overshoot if clocks are long, so
-the curvature and the size of the steps at the run's end limit their clocks.
+Weighted changes may cover thousands of rows (docs/exchange.md). A clock has so many rows that its
+exchange is cheap; over links, it also has enough rows for the time of the bytes and the latency. An
+epoch has at least four clocks, or two clocks for rows like text. If plain sums are used, long
+clocks overshoot. Their length is therefore limited by the curvature and by the size of the steps at
+the run's end.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ def clock_rows(
 ) -> int:
     """Return the number of rows of a worker between two clocks, for changes that are summed.
 
-    Along the direction of largest curvature, a row moves a distant model by a share ``eta * h *
-    lambda`` of its distance to the optimum, where eta is the step size, h the loss's curvature, and
-    lambda the largest eigenvalue of the mean of ``x x^T``. In a clock, each worker moves the model
-    by this share times its number of rows, and the changes of all centres are summed. The number of
-    rows is chosen so that, with steps as small as at the run's end, the workers of the other
-    centres together move the model by at most four times its distance. It is at least
-    `FEWEST_ROWS`. The factor of four was found by experiment (`docs/mirrors.md`).
+    Along the direction of largest curvature, a row moves a distant model by a share of its distance
+    to the optimum. The share is ``eta * h * lambda``, where eta is the step size, h the loss's
+    curvature, and lambda the largest eigenvalue of the mean of ``x x^T``. In a clock, each worker
+    moves the model by this share times its number of rows, and the changes of all centres are
+    summed. With steps as small as at the run's end, the chosen number of rows lets the workers of
+    the other centres together move the model by at most four times its distance. The number is at
+    least `FEWEST_ROWS`. The factor of four was found by experiment (`docs/mirrors.md`).
 
     late_step : step size at the end of the run
     n_rows : number of rows that are trained on
@@ -66,7 +67,7 @@ def weighted_rows(
     """Return the number of rows of a worker between two clocks, for weighted changes.
 
     degree : the largest number of edges that leave a centre
-    links : the links of all edges; None: no link is slow
+    links : the links of all edges, or None if no link is slow
     """
     is_rare = problem.nnz < RARE * problem.n_rows * problem.n_features
     fewest = FEWEST_OF_RARE if is_rare else FEWEST_CLOCKS
@@ -86,8 +87,8 @@ def weighted_rows(
 def rows_over(problem: GradientProblem, n_rows: int, n_workers: int, links: Sequence[Link]) -> int:
     """Return the number of rows of a worker between two clocks over links, for gradient steps.
 
-    These rows take four times as long as a whole message is under way, but are at most half of the
-    worker's rows of an epoch.
+    Computing these rows takes four times as long as a whole message is under way. The rows are at
+    most half of the worker's rows of an epoch.
     """
     size = mail_bytes(0, problem.n_params, problem.dtype.itemsize)
     under_way = max(link.latency + size / link.bandwidth for link in links)

@@ -39,8 +39,8 @@ class Exchanges:
     clocks : int64 array of shape (n_centres,)
         Number of clocks that each centre has completed.
     sent : int64 array of shape (n_edges, 3, 2)
-        Number of messages and of bytes along each edge, by kind: (1) updates, (2) short messages
-        that announce values, (3) messages with only a clock.
+        Number of messages and number of bytes along each edge, by kind: (1) updates, (2) short
+        messages that announce values, (3) messages with only a clock.
     significant : int64 array of shape (n_centres, 2)
         Number of changes at clocks that passed the filter, and number of all changes at clocks.
     course : dict of str to array of shape (n_spans,)
@@ -57,10 +57,10 @@ class Exchanges:
     holds : int64 array of shape (n_workers, 4)
         The number of these waits.
     passes : int64 array of shape (n_workers,)
-        How often values were announced, but the next block read none of these values.
+        How often values were announced, but the worker's next block read none of these values.
     disagreement : float
-        Root mean square, over centres, of their mirror's distance from the mean of the mirrors,
-        before residuals are flushed.
+        Root mean square, over centres, of the distance of the centre's mirror from the mean of the
+        mirrors, before residuals are flushed.
     lost : list of int
         Centres whose workers have all died.
     """
@@ -177,7 +177,7 @@ class Exchanges:
         return figures.draw_edges(self.edges, sizes, ax)
 
     def plot_filter(self, ax: Any = None) -> Any:
-        """Draw the share of changes, and of bytes, that was sent over the clocks.
+        """Draw the shares of changes and of bytes that were sent, against the clocks.
 
         Parameters
         ----------

@@ -37,7 +37,8 @@ def check(centres: Any) -> None:
 def groups_of(centres: Any, n_workers: int) -> np.ndarray:
     """Return the centre of each worker: int64 of shape (n_workers,).
 
-    For a number of centres, neighbouring workers share a centre, and sizes differ by at most one.
+    If `centres` is a number, neighbouring workers share a centre, and the sizes of centres differ
+    by at most one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Mirrored centres: each has a whole model, and sends significant changes to the others (Gaia).
+"""Mirrored centres: each has a whole model and sends significant changes to others (Gaia).
 
 For the writers and readers of the arrays, and for the death of a worker, see
 `hogshare.planes.mirrors.centre`. The session's owner frees the arrays.
@@ -41,109 +41,115 @@ CHECKPOINTED = ("mirror", "total", "got", "first", "base", "outer", "clock", "be
 class Mirrors(Plane):
     """Centres that each have a whole model, and send each other only significant changes.
 
-    Workers belong to centres. The workers of a centre share its model, the *mirror*; `inside`
-    decides how. Centres may be far from each other, and send only changes that pass the
-    significance filter. Other changes stay in a *residual*, which is applied locally and is not
-    sent until it has grown. The `barrier` of `solve` applies to the workers of each centre.
+    Workers belong to centres. The workers of a centre share its model, the *mirror*, in the way
+    that `inside` specifies. Centres may be far from each other, and send only changes that pass the
+    significance filter. Other changes are applied to the mirror, but stay in a *residual* that is
+    not sent until it has grown. A *clock* of a centre ends when each of its workers has visited
+    `every` rows; the centre then sends. The `barrier` of `solve` applies to the workers of each
+    centre.
 
     Parameters
     ----------
     centres : int or list of int, default=3
-        The number of centres, each with neighbouring workers; or the centre of each worker, such as
-        [0, 0, 1, 2]. If ranks do not share memory, a centre may span several ranks: each rank has a
-        part of the centre with a whole mirror. Parts of a centre send each other every change, and
-        the first part sends the significant changes to other centres.
+        The number of centres, each with neighbouring workers. Or a list with the centre of each
+        worker, such as [0, 0, 1, 2]. If ranks do not share memory, a centre may span several ranks.
+        Each rank then has a part of the centre with a whole mirror. Parts of a centre send each
+        other every change, and the first part sends the significant changes to other centres.
     inside : Shared, default=Shared()
         How workers of a centre share its mirror. ``Shared()``: each worker has a copy, adds its
         change to the mirror after the rows of a clock, and continues from the sum.
-        ``Shared(exchange=100)``: it adds its change after 100 rows. ``Shared(exchange=None)``: all
-        workers read and write the mirror directly, without locks, and with the ``adds`` of
-        `inside`. A run with one centre uses the plane `inside` alone.
+        ``Shared(exchange=100)``: each worker adds its change after 100 rows.
+        ``Shared(exchange=None)``: all workers read and write the mirror directly, without locks,
+        and with the ``adds`` of `inside`. A run with one centre uses the plane `inside` alone.
     fold : {"weighted", "momentum", "sum", "mean"}, default="weighted"
         How to combine the changes of several workers that begin at about the same vector.
         "weighted": each coordinate's change is weighted by its curvature, step and number of rows
         (docs/exchange.md), with the same weight at its sender and at all readers. Changes are added
-        if workers' steps are independent, and averaged if each worker alone reaches the optimum. A
-        problem with a gradient uses "momentum" if a clock has several steps; if a clock is one
-        step, it uses the sum, or weights by the problem's own `curvature`. "momentum": changes are
-        divided by the number P of workers, with Nesterov's momentum of 1 - 1/P. In the long run,
-        each change counts once; if each worker alone reaches the optimum, two clocks reach it. This
-        is the mean if a centre may be ahead, or hears of others through a hub. "sum": changes are
-        added, as in the paper; with long clocks the sum overshoots. "mean": changes are divided by
-        the number of workers.
+        if workers' steps are independent, and averaged if each worker alone reaches the optimum.
+        For a problem with a gradient, "weighted" means "momentum" if a clock has several steps. If
+        a clock is one step, "weighted" means "sum", or weights from the problem's own `curvature`.
+        "momentum": changes are divided by the number P of workers, with Nesterov's momentum of
+        ``1 - 1/P``. In the long run, each change counts once. If each worker alone reaches the optimum, all
+        workers together reach it in two clocks. If a centre may be ahead of others, or receives
+        changes through a hub, "momentum" is the same as "mean". "sum": changes are added, as in the
+        paper. With long clocks, the sum overshoots. "mean": changes are divided by the number of
+        workers.
     every : "auto" or int, default="auto"
-        Number of rows of a worker in a clock, after which its centre sends. It is a number of whole
-        blocks, as in `Replicas`; with ``rows="share"`` it is at most the worker's rows of an epoch.
-        "auto" (`hogshare.planes.mirrors.clock_rows`): for weighted changes, a clock costs a tenth
-        of its rows' time and is worth its bytes on the links, and an epoch has at least four
-        clocks; for sums, a clock has few enough rows not to overshoot; for gradients, a clock is a
-        block. The mini-batches of a clock over links take four times as long as a message is under
-        way, at most half an epoch: the gradient is timed, so a run's bits depend on the machine.
+        Number of rows of a worker in a clock, in whole blocks, as in `Replicas`. With
+        ``rows="share"``, it is at most the worker's rows of an epoch. "auto"
+        (`hogshare.planes.mirrors.clock_rows`): For weighted changes, the exchange of a clock costs
+        a tenth of its rows' time, the rows are worth the bytes on the links, and an epoch has at
+        least four clocks. For sums, a clock has few enough rows not to overshoot. For gradients, a
+        clock is a block; over links, the mini-batches of a clock take four times as long as a
+        message is under way, but at most half an epoch. In this last case the gradient is timed, so
+        a run's bits depend on the machine.
     significance : {"relative", "absolute"} or callable, default="relative"
         Which changes are sent. "relative": changes with ``abs(residual / value) > threshold``, and
         every change of a value of 0. "absolute": changes with ``abs(residual) > threshold``. A
-        function ``(residual, value, t) -> bool array``, in NumPy or compiled by Numba: it gets two
-        arrays of shape (n_params,) and the number of the clock, from 1.
+        function ``(residual, value, t) -> bool array``, in NumPy or compiled by Numba, gets two
+        arrays of shape (n_params,), and the number of the clock, counted from 1.
     threshold : float or array of shape (n_params,), default=0.01
         One number, or one for each parameter: coefficients feature by feature, then intercepts. 0:
-        every change is sent. Infinity: no change is sent. Infinity needs ``flush=False``, since
-        models that centres have learnt alone do not add up.
+        every change is sent. Infinity: no change is sent. Infinity needs ``flush=False``, because
+        the sum of models that centres have learnt alone is not a model.
     decay : {"sqrt", None} or callable, default="sqrt"
         "sqrt": the threshold is divided by the square root of clock t. None: the threshold is
         constant. A function: the threshold is multiplied by ``decay(t)``, a finite number of at
         least 0.
     soft : float or None, default=None
-        A smaller threshold. An edge approaches it in steps while its link has capacity at once, and
-        returns to `threshold` while the link has no capacity.
+        A smaller threshold. The threshold of an edge approaches `soft` in steps while the edge's
+        link has capacity at once, and returns to `threshold` while the link has no capacity.
     clock_difference : int or float, default=0
         A centre waits if it is more than this number of clocks ahead of the slowest centre.
-        Infinity: it never waits. Above 0, workers with rows of their own do not wait at an epoch's
-        end, and late changes count less: the run waits less and progresses less per epoch.
+        Infinity: no centre waits. Above 0, workers with rows of their own do not wait at an epoch's
+        end, and late changes count less. The run then waits less, but makes less progress per
+        epoch.
     delay : float, default=0.1
         Seconds for which changes may wait for capacity on an edge. After this time, a short message
-        names the changed parameters, and a worker of the other centre that reads one of them waits
-        for its value (the selective barrier).
+        names the changed parameters. A worker of the other centre that reads one of these
+        parameters then waits for the parameter's value (the selective barrier).
     queue : "auto" or int, default="auto"
-        Number of messages of an edge that may be under way; the last one is such a short message.
-        "auto": the clock difference plus 2, at most 10.
+        Number of messages of an edge that may be under way; the last one must be a short message,
+        see `delay`. "auto": the clock difference plus 2, at most 10.
     graph : str, array, networkx graph or callable, default="all"
         Which centres send to each other: "all", "star", "hubs" or another connected graph of
-        `hogshare.topology`. A hub is a centre through which others hear of each other: it adds up
-        the changes that it receives, and forwards them. Each change reaches each centre once
-        (`hogshare.planes.mirrors.centre_overlay`). Cycles are opened: one link of a ring is unused.
+        `hogshare.topology`. A hub is a centre that connects others: it adds up the changes that it
+        receives, and forwards them. Each change reaches each centre once
+        (`hogshare.planes.mirrors.centre_overlay`). Cycles are opened, so one link of a ring is
+        unused.
     links : str, path or list of list of Link, default=None
-        How far centres are from each other: "lan", "wan", "slowest" or "regions"
-        (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or a list whose entry [i][j]
-        is the link from centre i to centre j. Between workers of one machine, links are emulated: a
-        message becomes visible when its link would have delivered it. A `Simulator` uses these
-        links instead of its network's links. None: mail arrives at once, or when the simulator's
-        network delivers it.
+        The links between centres: "lan", "wan", "slowest" or "regions" (`hogshare.links.preset`), a
+        JSON file (`hogshare.links.read`), or a list whose entry [i][j] is the link from centre i to
+        centre j. Between workers of one machine, links are emulated: a message becomes visible when
+        its link would have delivered it. A `Simulator` uses these links instead of its network's
+        links. None: mail arrives at once, or when the simulator's network delivers it.
     when_lost : {"go on", "end"}, default="go on"
         How the run continues when all workers of a centre have died. "go on": the run omits the
         centre and its unsent changes; `Report.exchanges` names the centre. "end": the run raises a
         PlaneError that names the centre, and can be resumed from a checkpoint.
     flush : bool, default=True
         Whether the final model contains all residuals, so that all mirrors are equal. False: the
-        model is the mean of the mirrors, and the report has their distance from it.
+        model is the mean of the mirrors, and the report has the distance of the mirrors from their
+        mean.
     rows : {"share", "claimed"}, default="share"
-        Whether a worker has its own rows, or claims blocks from all rows; see `Replicas`.
+        Whether each worker has its own rows, or workers claim blocks from all rows; see `Replicas`.
 
     parts : tuple of int, default=None
-        The centre of each part; set if a centre spans several ranks.
+        The centre of each part. It is set automatically if a centre spans several ranks.
 
     Notes
     -----
     Source: Hsieh et al. 2017 (Gaia, approximate synchronous parallel), section 4 and theorem 1. As
     in the authors' code, a message has index and value pairs or the dense block, whichever is
     shorter. Departures: (1) Changes are weighted (``fold="sum"`` is the paper's). (2) Each edge has
-    its own residuals: a slow link does not delay other edges, and changes that exceed its capacity
-    are added up instead of queued. (3) A clock belongs to a centre and is sent with its messages; a
-    message without changes is only a header.
+    its own residuals. A slow link therefore does not delay other edges, and the changes that exceed
+    the link's capacity are added up instead of queued. (3) A clock belongs to a centre, and is sent
+    with the centre's messages. A message without changes is only a header.
 
-    For each parameter, the changes sent along an edge plus its residual equal exactly the weighted
-    changes of the centre's workers plus the changes that the centre forwards along the edge. A
-    centre has two vectors, plus one vector for each outgoing edge and one for each incoming edge. A
-    worker has two vectors, or three with momentum.
+    For each parameter, the sum of the changes sent along an edge and the edge's residual is exactly
+    the sum of the weighted changes of the centre's workers and the changes that the centre forwards
+    along the edge. A centre has two vectors, plus one vector for each outgoing edge and one for
+    each incoming edge. A worker has two vectors, or three with momentum.
 
     With ``fold="sum"``, one worker in each centre, ``threshold=0`` and ``clock_difference=0``, a
     run has the bits of ``Replicas("all", send="change", fold="sum")`` with the same `every`. A run
@@ -457,7 +463,7 @@ class Mirrors(Plane):
         return False
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Make changes under way residuals again; no centre knows another centre's clock.
+        """Turn changes that were under way into residuals again; centres know no other clocks.
 
         If a centre had died, all centres begin with the survivors' model, and all residuals are 0.
         """
@@ -510,9 +516,9 @@ class Mirrors(Plane):
         arrays["owed"][:] = arrays["residual"].any(axis=1)
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the mean of the mirrors; at the end, every mirror with all residuals applied.
+        """Return the mean of the mirrors; after the run, with all residuals applied if `flush`.
 
-        Of a dead centre, only the changes that it had sent count.
+        Only those changes of a dead centre count that the centre had sent.
         """
         if arrays["lost"].any():
             return self._others_model(arrays)
@@ -521,7 +527,7 @@ class Mirrors(Plane):
         return np.asarray(arrays["mirror"].mean(axis=0))
 
     def _others_model(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the mean of the surviving centres' mirrors, flushed at the end.
+        """Return the mean of the surviving centres' mirrors; after the run, flushed if `flush`.
 
         Survivors may have received different parts of a dead centre's changes.
         """

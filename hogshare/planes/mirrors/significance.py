@@ -80,7 +80,8 @@ class Filter:
     def numbers(self) -> tuple[int, np.ndarray, float, bool]:
         """Return kind, hard, soft and falls of `kernels.exchange.centre_exchange.CentreTerms`.
 
-        The kind is `centre_edges.GIVEN` for a user's function; `mask` is called for this kind.
+        For a user's function, the kind is `centre_edges.GIVEN`. `mask` is called only for this
+        kind.
         """
         soft = float("nan") if self._soft is None else float(self._soft)
         kind = centre_edges.ABSOLUTE if self._significance == "absolute" else centre_edges.RELATIVE
@@ -93,7 +94,7 @@ class Filter:
 
         residual : array of shape (n_params,), the unsent changes
         value : array of shape (n_params,), the mirror
-        ease : from 0, the hard threshold, to 1, the soft threshold
+        ease : from 0 (the threshold is `threshold`) to 1 (the threshold is `soft`)
 
         Returns bools of shape (n_params,). An unchanged parameter is never significant.
 

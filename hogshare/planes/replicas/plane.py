@@ -46,10 +46,10 @@ class Replicas(Plane):
     """A model for each worker, averaged with its in-neighbours' models at a fixed interval of rows.
 
     Every worker trains on its share of the rows, with compiled kernels or with a gradient. After
-    every `every` rows it *reduces*: it posts its model to its out-neighbours in the graph, and
-    continues from the weighted average of its own model and its in-neighbours' models. In a round,
-    a worker sends as many messages as its out-degree, regardless of the number of workers
-    (`hogshare.topology`).
+    each interval of `every` rows, it *reduces*: it posts its model to its out-neighbours in the
+    graph, and continues from the weighted average of its own model and the models of its
+    in-neighbours. In each round of reduces, a worker sends one message to each out-neighbour,
+    regardless of the number of workers (`hogshare.topology`).
 
     Parameters
     ----------
@@ -59,54 +59,57 @@ class Replicas(Plane):
         function of the number of workers. The graphs of a list are used in rotation, one per round.
     every : "auto" or int, default="auto"
         Number of rows of a worker between two reduces, in whole blocks: a multiple of the rule's
-        `batch`, or of `block` if `solve` has one; for gradients with neither, a number above 64
-        must be a multiple of 64. Every epoch ends with a reduce. "auto": reduces take about a fifth
-        of the time, and there are at least four in an epoch; with gradients, a reduce follows every
-        block. The choice depends on the data, never on measured time.
+        `batch`, or of `block` if `solve` has one. For gradients without `batch` and `block`, a
+        number above 64 must be a multiple of 64. Every epoch ends with a reduce. "auto": reduces
+        take about a fifth of the time, and there are at least four in an epoch; with gradients, a
+        reduce follows every block. The choice depends on the data, never on measured time.
     sync : {"notify-ack", "bsp", "async"}, default="notify-ack"
         "notify-ack": a reduce waits for this round's message of every in-neighbour, and
-        acknowledges the message after use. A message is sent when the previous message has been
-        acknowledged. Every reduce is whole, and a worker is never more than a round ahead of its
-        neighbours. "bsp": all workers wait at a barrier, and then use the messages that have come.
-        "async": a worker uses the messages that have come without waiting; with ``rows="share"``,
-        it does not wait at an epoch's end either. Without acknowledgements, a message may overwrite
-        the previous message. A reduce leaves out messages that it has already used, and torn
-        messages (the rounds before and after the values differ); the remaining weights are rescaled
-        to sum to one.
+        acknowledges the message after use. A message is sent when the previous message of the edge
+        has been acknowledged. Every reduce uses all messages, and a worker is never more than a
+        round ahead of its neighbours. "bsp": all workers wait at a barrier, and then use the
+        messages that have come. "async": a worker uses the messages that have come, without
+        waiting. With ``rows="share"``, it does not wait at an epoch's end. Without
+        acknowledgements, a message may overwrite the previous message. A reduce leaves out messages
+        that the worker has already used, and torn messages (the rounds before and after the values
+        differ). The remaining weights are rescaled to sum to one.
     queue : int, default=1
-        Number of messages of an edge that may be under way; by this number of rounds, a worker may
-        be ahead.
+        Number of messages of an edge that may be under way, and therefore the number of rounds by
+        which a worker may be ahead.
     send : {"model", "change"}, default="model"
         The content of a message: the model, or its change since the last message. The reader
-        reconstructs the model from the changes. Nonzero numbers are sent with their places if this
-        is shorter. Changes need "notify-ack", because a lost change is never sent again.
+        reconstructs the model from the changes. Only the nonzero values are sent, with their
+        places, if this is shorter. "change" needs "notify-ack", because a lost change is never sent
+        again.
     fold : {"mean", "sum"}, default="mean"
-        "mean": continue from the average. "sum", for changes: add the in-neighbours' own steps to
-        the worker's steps; changes reach only direct neighbours.
+        "mean": continue from the average. "sum", only for changes: add the steps of the
+        in-neighbours to the worker's own steps. A worker's steps then reach only its direct
+        neighbours.
     rows : {"share", "claimed"}, default="share"
-        "share": each worker has its own rows, dealt in rotation. A run with "notify-ack" and a seed
-        is then the same bit for bit in threads, in processes and on a virtual clock. "claimed":
-        workers claim blocks of all rows, and a slow worker trains on fewer rows; bits may vary.
+        "share": each worker has its own rows, which are assigned in rotation. A run with
+        "notify-ack" and a seed is then the same bit for bit in threads, in processes and on a
+        virtual clock. "claimed": workers claim blocks of all rows, so a slow worker trains on fewer
+        rows, and the bits may vary.
     weights : {"auto", "uniform", "metropolis", "push-sum"} or array, default="auto"
-        The weights of averages; see `hogshare.topology.mixing_weights`. "auto": weights with which
-        all workers count the same, if the graph has such weights.
+        The weights of averages; see `hogshare.topology.mixing_weights`. "auto": weights that give
+        all workers the same influence, if the graph has such weights.
     final : "mean" or int, default="mean"
-        The run's model: the average over the workers, or the model of the worker with this number.
+        The run's model. "mean": the average over the workers. A number: the model of this worker.
     patience : float or None, default=20.0
-        A waiting worker leaves another worker out if the other worker's message is late. The limit
-        is `patience` times the usual time of the waiting worker's rounds (their mean plus four
-        standard deviations), and at least a second. A worker that itself waits is never left out. A
-        worker that sends again is included again. None: no limit.
+        Factor of the time after which a waiting worker leaves out another worker whose message has
+        not come. The time is `patience` times the usual time of the waiting worker's rounds (their
+        mean plus four standard deviations), and at least a second. A worker that is itself waiting
+        is never left out. A worker that sends again is included again. None: no limit.
 
     Notes
     -----
     Source: Kadav and Kruus 2016 (ASAP). Departures: (1) the root graph is the additive one,
-    (2) weights are checked, (3) every message has its round before and after its values, and (4) a
+    (2) weights are checked, (3) a message has its round both before and after its values, and (4) a
     dead worker is removed from the graph (`topology.without`). `docs/replicas.md` helps to choose a
     graph.
 
-    If weights are doubly stochastic and no worker is left out, only the workers' own steps move
-    their average. The survivors train on a dead worker's rows.
+    If weights are doubly stochastic and no worker is left out, reduces do not change the average of
+    the workers' models: only steps do. If a worker dies, the survivors train on its rows.
 
     Examples
     --------
@@ -241,7 +244,7 @@ class Replicas(Plane):
         ------
         ValueError
             If the graph has another number of workers or is not connected, or if the weights do not
-            sum to one or are for other edges.
+            sum to one or do not fit the edges.
         """
         graphs = self._graphs(n_workers)
         whole = np.any(graphs, axis=0)
@@ -382,8 +385,8 @@ class Replicas(Plane):
         return ReduceSettings(
             graphs=self._graphs(n_workers),
             weights=self.weights_of(n_workers),
-            # the survivors' graph of an undirected graph may be directed, for which Metropolis
-            # weights do not exist: use "auto"
+            # the survivors' graph of an undirected graph may be directed. Metropolis weights do not
+            # exist for directed graphs, so use "auto"
             mends="auto" if given is None or given == "metropolis" else given,
             is_push_sum=self._is_push_sum,
             sync=self.sync,

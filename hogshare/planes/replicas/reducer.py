@@ -4,34 +4,35 @@
     wait for round t of all in-neighbours, and average it with the own vector         (reduce)
     acknowledge each message                                                           (ACK)
 
-A round sends before it waits, so a cycle of workers cannot deadlock: the worker with the least
-round always proceeds, because its out-neighbours have acknowledged its messages, and its
+In each round, a worker sends before it waits, so a cycle of workers cannot deadlock. The worker
+with the least round always proceeds: its out-neighbours have acknowledged its messages, and its
 in-neighbours have reached its round or can send.
 
 Writers: worker `me` writes its own rows of the plane's arrays, and the sender of an edge writes the
-edge's rows, `to` included; each row has only one writer. Readers: all workers read `rounds` (the
+edge's rows, `to` included. Each row has only one writer. Readers: all workers read `rounds` (the
 barrier), an edge's readers read `to`, and the caller reads the remaining arrays after the run.
-Freeing: the session's owner frees.
+Freeing: the session's owner.
 
-A worker that is gone, or whose message was late, is left out: no worker waits for it. The
+A worker that is gone, or whose message was late, is left out: no worker waits for this worker. The
 survivors' graph is `topology.without`. Each survivor moves its edges from a dead reader to a new
 reader, once these edges are empty. The new reader waits for such an edge only after the edge's
 first message.
 
-If a worker's in-neighbours are rounds ahead, the worker has been left out. It continues with their
-round. Workers that wait for it now wait for the new round, so (1) it sends its message again with
-the new round, and (2) if it could not send a message for lack of capacity, it sends the message as
-soon as the edge has capacity, while it waits. Without either rule, workers that wait for each other
-in different rounds would wait for ever, because a waiting worker is never left out
-(`tests/models/reduce.pml`, twins SILENT and FORGETS).
+If a worker's in-neighbours are rounds ahead, the worker has been left out. The worker then
+continues with the round of its in-neighbours. Workers that wait for this worker now wait for the
+new round. Therefore (1) this worker sends its message again with the new round, and (2) if it could
+not send a message because an edge had no capacity, it sends the message while it waits, as soon as
+the edge has capacity. Without either rule, workers that wait for each other in different rounds
+would wait for ever, because a waiting worker is never left out (`tests/models/reduce.pml`, twins
+SILENT and FORGETS).
 
 With push-sum, a worker has a mass y besides its vector z, and represents the product y z. A message
-also has a vector and a mass, which is a share of its sender's mass. Only steps change the sum of
-the products y z over workers and messages; the sum of the masses does not change. A reduce first
-divides a worker's steps by its mass, so that the steps of all workers count the same
-(subgradient-push: Nedic and Olshevsky 2015, equations (4) and (5), whose steps are taken on x = y
-z). Mass that is not sent stays with its sender. A message that is late for its round counts in the
-next round.
+also has a vector and a mass. The message's mass is a share of its sender's mass. Only steps change
+the sum of the products y z over workers and messages. The sum of the masses never changes. A reduce
+first divides a worker's steps by its mass, which gives the steps of all workers the same weight.
+(This is the subgradient-push of Nedic and Olshevsky 2015, equations (4) and (5), whose steps are
+taken on x = y z.) Mass that is not sent stays with its sender. A message that is late for its round
+counts in the next round.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class GraphRound(NamedTuple):
     """A worker's part in one graph of the cycle.
 
     to : the workers to which it sends
-    weights : array of shape (n_workers,), the worker's weights of the other workers' vectors; with
-        push-sum, each worker's weight for this worker's vector
+    weights : array of shape (n_workers,), this worker's weights of the workers' vectors; with
+        push-sum, the share of this worker's mass that goes to each worker
     """
 
     to: list[int]
@@ -98,7 +99,7 @@ def survivors(graph: bytes, n: int, dead: tuple[int, ...], kind: str) -> tuple[A
 def least_mass(cycle: Sequence[np.ndarray]) -> float:
     """Return the least mass of any worker in any round.
 
-    Weights are column stochastic, and masses begin at one.
+    The weights must be column stochastic. Masses begin at one.
     """
     masses = np.ones(len(cycle[0]))
     least = 1.0
@@ -501,7 +502,7 @@ class Reducer:
     ) -> Generator[Until, bool, list[tuple[int, Message]]]:
         """Write the worker's message to registers, and read other workers' registers.
 
-        With ``sync="bsp"`` they are read after a barrier, with ``"async"`` at once.
+        With ``sync="bsp"``, the worker reads after a barrier. With ``"async"``, it reads at once.
         """
         home, rounds = self.home, self.arrays["posted"]
         for edge, _ in self._outgoing(part):
@@ -558,7 +559,7 @@ class Reducer:
     def _average_by_mass(self, own: np.ndarray, come: list[np.ndarray]) -> np.ndarray:
         """Return the average of the own vector and the messages, weighted by mass.
 
-        The last number of a message is its mass.
+        The last value of a message is its mass.
         """
         masses = self.arrays["mass"]
         counts = [masses[self.me] - self.given, *(values[-1] for values in come)]
@@ -588,10 +589,11 @@ class Reducer:
         return bool(came)
 
     def _note_end(self, now: float) -> None:
-        """Add a round to Welford's sums of the rounds' seconds, from one reduce's end to the next.
+        """Add a round, from one reduce's end to the next, to Welford's sums of seconds per round.
 
-        An outlier is cut to four standard deviations above the mean, or to twice the mean if that
-        is more: the worker may have been stopped, and later limits must not become that long.
+        An outlier is cut to four standard deviations above the mean, or to twice the mean if this
+        is more. The worker may have been stopped in such a round, which must not make later limits
+        long.
         """
         before, self.ended = self.ended, now
         if before is None:
@@ -607,8 +609,8 @@ class Reducer:
     def _limit(self) -> float | None:
         """Return the seconds after which an awaited worker is too late.
 
-        This is `patience` times the usual time of this worker's own rounds, and at least
-        `least_patience`. None: there is no limit, or too few rounds have been timed yet.
+        The limit is `patience` times the usual time of this worker's own rounds, and at least
+        `least_patience`. Returns None if there is no limit, or if too few rounds have been timed.
         """
         patience = self.settings.patience
         if patience is None or self.times[0] < SEEN_BEFORE_LIMIT:

@@ -30,15 +30,15 @@ class Reduces:
     in_degree : int64 array of shape (n_workers,)
         The number of each worker's in-neighbours.
     torn, missing, late, unsent : int64 arrays of shape (n_workers,)
-        torn: number of inputs left out because they were partly overwritten. missing: number of
-        inputs left out because they had not come. late: number of messages that came after their
+        torn: number of messages left out because they were partly overwritten. missing: number of
+        messages left out because they had not come. late: number of messages that came after their
         round. unsent: number of messages for which an edge had no capacity, because its reader was
         gone or left out.
     edges : list of (int, int)
-        Sender and reader of each edge; if a death has changed the reader, the last reader.
+        Sender and reader of each edge. If deaths have changed the reader, it is the last reader.
     sent : int64 array of shape (n_edges, 2, 2)
-        Number of messages and of bytes along each edge: first whole messages, then sparse messages.
-        Bytes include the values, the places of sparse values, and a header.
+        Number of messages and number of bytes along each edge, first of whole messages, then of
+        sparse messages. Bytes include the values, the places of sparse values, and a header.
     waits : float64 array of shape (n_workers, 3)
         Seconds that each worker waited (1) for a message, (2) for an acknowledgement and (3) at the
         barrier.
@@ -103,7 +103,7 @@ class Reduces:
         ]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the histogram of inputs per reduce, over all workers (needs matplotlib).
+        """Draw the histogram of used messages per reduce, over all workers (needs matplotlib).
 
         Parameters
         ----------
