@@ -1,7 +1,7 @@
-"""Layers of a network: the users' descriptions, and the table of numbers that kernels read.
+"""Layers of a network: the descriptions that users write, and the table that kernels read.
 
-An image is a row of numbers in the order height, width, channels (NHWC). A convolution's filters
-are float [size, size, channels, filters].
+An image is a row of values in the order height, width, channels (NHWC). The filters of a
+convolution are float [size, size, channels, filters].
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def activation_refused(activation: object) -> str:
 
 @dataclass(frozen=True)
 class Dense:
-    """Units that are each connected to all inputs.
+    """A dense layer: each unit is connected to all inputs.
 
     Parameters
     ----------
     units : int
         Number of units.
     activation : {"relu", "tanh", "logistic", "identity"}, default=None
-        None: the network's activation.
+        Activation of the layer; by default the activation of the network.
     """
 
     units: int
@@ -61,20 +61,20 @@ class Dense:
 
 @dataclass(frozen=True)
 class Convolution:
-    """Filters that are each applied to a square window of an image, at every place.
+    """A convolution: each filter is applied to every square window of an image.
 
     Parameters
     ----------
     filters : int
-        Channels of the output image.
+        Number of filters, which is the number of channels of the output image.
     size : int
         Height and width of the window.
     stride : int, default=1
-        Distance from one window to the next.
+        Distance from one window to the next, in pixels.
     padding : int, default=0
-        Zeros beyond each border.
+        Number of rows and columns of zeros beyond each border.
     activation : {"relu", "tanh", "logistic", "identity"}, default=None
-        None: the network's activation.
+        Activation of the layer; by default the activation of the network.
     """
 
     filters: int
@@ -116,17 +116,19 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Pooling:
-    """The largest number or the mean of each square window of an image, channel by channel.
+    """The largest value or the mean of each square window of an image, channel by channel.
 
-    Every window begins within the image and is cut at the image's border, as in Caffe.
+    Every window begins within the image. At the border of the image, a window is cut off, as in
+    Caffe.
 
     Parameters
     ----------
     size : int
         Height and width of the window.
     stride : int, default=None
-        Distance from one window to the next; None: `size`.
+        Distance from one window to the next, in pixels; by default `size`.
     kind : {"max", "average"}, default="max"
+        Whether a window gives its largest value or its mean.
     """
 
     size: int
@@ -166,16 +168,18 @@ def _windows(extent: int, size: int, stride: int) -> int:
 
 @dataclass(frozen=True)
 class LocalResponse:
-    """Each number divided by a power of the sum of squares around it, within its channel.
+    """A local response normalisation: values are divided by a power of nearby squares.
 
-    ``x / (k + alpha / size^2 * sum of the squares in the window around x)^beta``: Caffe's local
-    response normalisation of the kind WITHIN_CHANNEL.
+    A value x becomes ``x / (k + alpha / size^2 * sum of the squares in the window around x)^beta``,
+    where the window lies in the channel of x. This is Caffe's local response normalisation of the
+    kind WITHIN_CHANNEL.
 
     Parameters
     ----------
     size : int, default=3
-        Height and width of the window; odd.
+        Height and width of the window; an odd number.
     alpha, beta, k : float, default=5e-5, 0.75 and 1.0
+        The numbers alpha, beta and k in the formula.
     """
 
     size: int = 3
@@ -208,8 +212,8 @@ class Layout:
     """The layout of a worker's memory for a network.
 
     net : the network's layout for kernels
-    places : offsets of its convolutions; None if no layer takes images
-    n_marks : number of marks of a row
+    places : offsets for the convolutions, or None if no layer takes images
+    n_marks : number of marks (places of the largest values in pooling windows) for one row
     n_scratch : length of the scratch memory, independent of the number of rows
     """
 
@@ -221,11 +225,15 @@ class Layout:
 
 @dataclass
 class LayerPlan:
-    """A plan to which layers are added one after another.
+    """The plan of a network, to which `add` appends layers one after another.
 
-    n_now : length of a row in the last layer's output
-    image : height, width and channels of that output; None if it is not an image
-    activation : activation of layers without their own
+    n_now : length of a row in the output of the last layer
+    image : height, width and channels of this output, or None if the output is not an image
+    activation : activation of layers that do not specify one
+    rows : for each layer, its row of the table for kernels, without widths
+    numbers : for each layer, alpha, beta and k of a local response, otherwise zeros
+    shapes : shapes of the coefficients, without layers that have none
+    n_params : number of parameters of the layers
     """
 
     n_now: int
@@ -237,7 +245,7 @@ class LayerPlan:
     n_params: int = 0
 
     def take_image(self, who: str) -> tuple[int, int, int]:
-        """Return the shape of the next layer's input image; refuse an input that is not one."""
+        """Return the shape of the image for the next layer; raise ValueError if there is none."""
         if self.image is None:
             raise ValueError(
                 f"A {who} needs an image before it: pass X of shape (rows, height, width, "
@@ -253,12 +261,13 @@ class LayerPlan:
         coefs: tuple[int, ...] | None,
         shape: tuple[int, ...] = (0,) * network_gradient.SHAPELESS,
     ) -> None:
-        """Append a layer.
+        """Append a layer to the lists of this plan.
 
         kind : one of the codes of `hogshare.kernels.networks.network_gradient`
-        ends : length of a row in its input and in its output
-        coefs : shape of its coefficients, with a bias for each index of the last axis; None: the
-            layer has no coefficients
+        ends : length of a row in the layer's input, and length of a row in its output
+        coefs : shape of the coefficients, with a bias for each index of the last axis, or None if
+            the layer has no coefficients
+        shape : sizes of the images and windows, for layers that take images
         """
         n_in, n_out = ends
         first = self.n_params
@@ -273,15 +282,15 @@ class LayerPlan:
         self.n_params, self.n_now = end, n_out
 
     def table(self, in_place: bool, itemsize: int) -> np.ndarray:
-        """Return the table for kernels, once all layers are added, without places and scratch.
+        """Return the table for kernels, without places and scratch, once all layers are added.
 
-        in_place : whether kernels read the rows at their place, without a copy in a worker's memory
+        in_place : whether kernels read the rows in place, without a copy in a worker's memory
         """
         known = np.array(self.rows, np.int64)
         table = np.zeros((len(known), network_gradient.COLUMNS), np.int64)
         table[:, : known.shape[1]] = known
         kinds = known[:, network_gradient.KIND]
-        # a vector after each image, since kernels read whole vectors
+        # one spare vector after each image, because kernels read whole vectors
         spare = np.where(kinds == network_gradient.DENSE, 0, VECTOR_BYTES // itemsize)
         widths = [padded(int(n), itemsize) for n in known[:, network_gradient.N_OUT] + spare]
         fused = table[:-1, network_gradient.IS_FUSED]
@@ -298,7 +307,7 @@ class LayerPlan:
         return table
 
     def layout(self, in_place: bool, itemsize: int) -> Layout:
-        """Return the layout of a worker's memory."""
+        """Return the layout of a worker's memory; the arguments are those of `table`."""
         table, scratch = self.table(in_place, itemsize), _Scratch(itemsize)
         n_images = sum(row[network_gradient.KIND] != network_gradient.DENSE for row in self.rows)
         places: list[np.ndarray] = []
@@ -328,7 +337,7 @@ def _before(counts: np.ndarray) -> np.ndarray:
 
 
 def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
-    """Return offsets: of windows in a bordered image, in a window, and along a window's line."""
+    """Return offsets: of windows in a bordered image, in a window, and in a line of outputs."""
     _, wide, channels, down, across, filters, size, stride, padding = layer[
         network_gradient.SHAPE : network_gradient.WIDTH
     ]
@@ -340,9 +349,9 @@ def _places(layer: np.ndarray, itemsize: int) -> np.ndarray:
 
 
 class _Scratch:
-    """Regions of memory one after another, each of whole vectors plus one vector.
+    """Adjacent regions of memory; each is a number of whole vectors plus one spare vector.
 
-    end : end of the last region, counted in numbers
+    end : end of the last region, as a number of array elements
     """
 
     def __init__(self, itemsize: int) -> None:
@@ -350,13 +359,13 @@ class _Scratch:
         self.end = 0
 
     def take(self, n: int) -> int:
-        """Reserve a region for n numbers; return its first place."""
+        """Reserve a region for n array elements; return its first place."""
         begin = self.end
         self.end += padded(int(n), self.itemsize) + VECTOR_BYTES // self.itemsize
         return begin
 
     def add_filters(self, layer: np.ndarray, goes_back: bool) -> None:
-        """Reserve memory for a convolution's filters, their derivatives, and filters by columns."""
+        """Reserve memory for a convolution's filters, derivatives and transposed filters."""
         channels, filters, size = (int(layer[network_gradient.SHAPE + k]) for k in (2, 5, 6))
         n = (size * size * channels + 1) * padded(filters, self.itemsize)
         layer[network_gradient.FILTERS], layer[network_gradient.SLOPES] = self.take(n), self.take(n)
@@ -370,9 +379,9 @@ class _Scratch:
     ) -> np.ndarray:
         """Reserve all other regions; return their first places.
 
-        images, dense : the layers of each of these kinds
+        images, dense : rows of the table for layers that take images, and for dense layers
         largest : length of the largest image
-        goes_back : whether the first dense layer passes derivatives to a layer before it
+        goes_back : whether the first dense layer passes derivatives to a previous layer
         """
         sums = bordered = line = 0
         for layer in images[

@@ -1,10 +1,11 @@
 """Modules of torch as problems: their parameters as one vector, their gradients by autograd.
 
-Each worker writes only its own replica. A replica's parameters are views of the vector that the
-worker reads, and their gradients are views of the worker's `out`, so nothing is copied. Workers
-cannot share the parameters themselves, because torch counts the writes to each parameter, and
-raises an error. A replica belongs to its worker and ends with it. The problem stores the first
-worker's replica until the next run, because of its buffers.
+Each worker has a replica of the module and writes only this replica. The parameters of a replica
+are views of the vector that the worker reads. The gradients of these parameters are views of the
+worker's `out`. So nothing is copied. Workers cannot share the parameters themselves: torch counts
+the writes to each parameter, and raises an error if the counts do not match. A replica belongs to
+its worker and ends with it. The problem stores the replica of the first worker until the next run,
+because the returned module receives the buffers of this replica.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ REDUCTIONS = ("mean", "sum")
 
 
 def library() -> Any:
-    """Import torch; no other function does.
+    """Return the module `torch`; no other function imports it.
 
-    Raises ImportError if it is not installed.
+    Raises ImportError if torch is not installed.
     """
     try:
         import torch
@@ -49,7 +50,7 @@ class ModuleParams(Params):
     Attributes
     ----------
     module : torch.nn.Module
-        A copy of the problem's module, with these parameters and the first worker's buffers.
+        A copy of the problem's module, with these parameters and the buffers of the first worker.
     """
 
     module: Any = None
@@ -91,7 +92,7 @@ class ModuleProblem(GradientProblem):
 
     @property
     def users(self) -> tuple[Any, ...]:
-        """The user's objects in it."""
+        """The user's objects in the problem."""
         return self.module, self.loss, self.data
 
     def facts(self) -> dict[str, Any]:
@@ -99,7 +100,7 @@ class ModuleProblem(GradientProblem):
         return {**super().facts(), "reduction": "mean" if self.by_mean else "sum"}
 
     def for_worker(self, me: int) -> Callable[..., Any]:
-        """Return a replica of the module for one worker; its steps use the unscaled loss."""
+        """Return a replica of the module for one worker; steps use the loss as returned."""
         replica = ModuleReplica(self, me)
         if me == 0:
             self._first = replica
@@ -109,10 +110,10 @@ class ModuleProblem(GradientProblem):
     def is_separable(self) -> bool:
         """Whether the loss of a batch is the sum of its parts' losses, weighted by their rows.
 
-        It is not if rows depend on each other (batch normalisation), if a mean is over weights of
-        classes or omits rows, or if draws differ (dropout). A loss with weights has an attribute
-        for the weights. For any other loss the gradient of some rows is compared with the gradients
-        of their parts.
+        This is False if rows depend on each other (batch normalisation), if the mean is weighted by
+        classes or omits rows, or if random draws differ (dropout). A loss with weights of classes
+        is recognised by its attribute ``weight``. For any other loss, this property compares the
+        gradient of some rows with the sum of the gradients of their parts, at the first access.
         """
         if _sees_batches(self.module) or getattr(self.loss, "weight", None) is not None:
             return False
@@ -128,15 +129,15 @@ class ModuleProblem(GradientProblem):
         return bool(np.abs(whole - parts).max(initial=0.0) <= near)
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Sum the gradients of some rows, in a replica for this call."""
+        """Add the gradients of some rows to `out`, with a new replica for this call."""
         return ModuleReplica(self, NOBODY)(w, rows, out)
 
     def start(self) -> np.ndarray:
-        """Return the module's present parameters."""
+        """Return a copy of the module's present parameters as one vector."""
         return np.concatenate([p.detach().cpu().numpy().reshape(-1) for p in _trained(self.module)])
 
     def view(self, model: Model) -> ModuleParams:
-        """Return the vector, and a module with it."""
+        """Return the vector, and a copy of the module with the vector as its parameters."""
         known = params_of(model)
         torch, module = library(), copy.deepcopy(self.module)
         with torch.no_grad():
@@ -149,7 +150,7 @@ class ModuleProblem(GradientProblem):
 
 
 class ModuleReplica:
-    """One worker's module over the vector that it reads and the gradient that it writes."""
+    """One worker's copy of the module, whose parameters and gradients are views of arrays."""
 
     def __init__(self, problem: ModuleProblem, me: int) -> None:
         torch = library()
@@ -167,7 +168,11 @@ class ModuleReplica:
         self._at: tuple[int, int] = 0, 0
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Return the sum of the rows' losses; autograd adds the gradient to `out`."""
+        """Return the sum of the rows' losses; autograd adds the gradient to `out`.
+
+        After the call, the parameters of the replica are views of `w`, and their gradients are
+        views of `out`.
+        """
         at = w.ctypes.data, out.ctypes.data
         if at != self._at:
             self._lie_on(w, out)
@@ -186,7 +191,7 @@ class ModuleReplica:
 
     @contextmanager
     def _draws(self) -> Iterator[None]:
-        """Make evaluations draw the same each time, from separate streams of random numbers."""
+        """Make each evaluation draw the same random numbers, from torch's generator with seed 0."""
         if not self.sums_gradients:
             yield
             return
@@ -224,9 +229,9 @@ def _sees_batches(module: Any) -> bool:
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
-    """Return the same memory as a writable array, since torch has no read-only tensors.
+    """Return the same memory as a writable array, because torch has no read-only tensors.
 
-    It is never written: a module reads its parameters and its rows.
+    The array is never written, because a module only reads its parameters and its rows.
     """
     if array.flags.writeable or not array.size:
         return array
@@ -250,48 +255,51 @@ def torch(
     Parameters
     ----------
     module : torch.nn.Module
-        Its parameters that require a gradient are the vector, in the order of
-        ``module.parameters()``, all float32 or all float64, on the CPU. Workers have copies of the
-        module. Each submodule is in its present mode: training, unless ``eval()`` has been called
-        (for example on a batch normalisation that must not change). The module itself is not
-        changed.
+        The vector consists of the module's parameters that require a gradient, in the order of
+        ``module.parameters()``. They must be all float32 or all float64, on the CPU. Workers have
+        copies of the module; the module itself is not changed. Each submodule of a copy is in the
+        mode that it has in the module: training mode, unless ``eval()`` has been called (for
+        example on a batch normalisation that must not change).
     loss : callable
-        ``loss(module(*inputs), target)`` returns one number, such as
+        Function ``loss(module(*inputs), target)`` that returns one number, such as
         `torch.nn.functional.cross_entropy`.
     rows : tuple of tensors, or Dataset
-        Tensors or arrays of the same length: inputs, and last the target. Or a data set with
-        ``len`` and ``[row]``, whose items ``torch.utils.data.default_collate`` combines.
+        Tensors or arrays of the same length: the inputs, and last the target. They are read in
+        place, so do not change them while the problem is in use. Or a data set with ``len`` and
+        ``[row]``, whose items ``torch.utils.data.default_collate`` combines.
     reduction : {"mean", "sum"}, default="mean"
         How the loss combines the rows of a batch. A step uses the loss as returned. So the step
-        size and a rule's `weight_decay` and `clip` mean the same as in ``torch.optim``, and a last
-        batch with fewer rows is one step like the others.
+        size, `weight_decay` and `clip` have the same meaning as in ``torch.optim``, and a last
+        batch with fewer rows makes one step, as in torch.
     seed : int or None, default=None
-        Seed for torch's generator in every worker, for modules that draw (dropout). Workers of the
-        same process share its generator, so such runs are repeatable with one worker only.
-        Evaluations of the objective have their own draws.
+        Seed for torch's generator in every worker, for modules that draw random numbers (dropout).
+        Workers of the same process share one generator, so runs of such modules are repeatable only
+        with one worker. Evaluations of the objective use separate draws.
 
     Returns
     -------
     ModuleProblem
-        ``report.model.params`` is the vector, and ``report.model.module`` a module with it.
+        A problem for `solve`. After the run, ``report.model.params`` is the vector, and
+        ``report.model.module`` is a copy of the module with these parameters.
 
     Raises
     ------
     ImportError
         If torch is not installed.
     TypeError, ValueError
-        If an argument has the wrong type, or there is nothing to train.
+        If an argument has the wrong type, or if no parameter requires a gradient.
 
     Notes
     -----
-    One worker takes the same steps as torch's own loop: `SGD` the steps of ``torch.optim.SGD``, and
-    `Adam` the steps of ``torch.optim.Adam`` or, with `weight_decay`, of ``AdamW``. `clip` acts like
-    ``clip_grad_norm_``.
+    One worker takes the same steps as a training loop in torch. `SGD` takes the steps of
+    ``torch.optim.SGD``. `Adam` takes the steps of ``torch.optim.Adam``, or with `weight_decay` the
+    steps of ``torch.optim.AdamW``. `clip` acts like ``clip_grad_norm_``.
 
-    With several workers torch uses one thread in each. ``runtime="auto"`` chooses processes, since
-    threads share the interpreter, and a small module spends much time in it. Buffers (running means
-    of batch normalisation) are not part of the vector or of checkpoints: every worker has its own
-    buffers, and the returned module has the first worker's buffers.
+    With several workers, torch uses one thread in each worker. ``runtime="auto"`` chooses
+    processes, because threads share the interpreter, and a small module spends much time in the
+    interpreter. Buffers (such as running means of batch normalisation) are not part of the vector
+    or of checkpoints. Every worker has its own buffers, and the returned module has the buffers of
+    the first worker.
 
     Examples
     --------
@@ -349,7 +357,7 @@ def torch(
 
 
 def _array_of(part: Any) -> np.ndarray:
-    """Return a tensor's memory, or an array; processes receive it once, in shared memory."""
+    """Return a tensor's memory, or an array; processes receive the array once, in shared memory."""
     if isinstance(part, library().Tensor):
         return part.detach().cpu().contiguous().numpy()
     if isinstance(part, np.ndarray):

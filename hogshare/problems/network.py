@@ -1,7 +1,7 @@
 """Networks of layers with a compiled gradient; outputs and losses as in scikit-learn's MLP.
 
-A worker writes only its own replica, the memory for its mini-batches. Replicas belong to the
-workers and end with them.
+A worker writes only its own replica, which is the memory for its mini-batches. A replica belongs to
+its worker and ends with it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LOSSES = {
     "squared_error": output_layers.SQUARES,
     "poisson": output_layers.POISSON,
 }
-SAMPLE_BATCHES = 8  # mini-batches with which steps are timed
+SAMPLE_BATCHES = 8  # number of mini-batches with which steps are timed
 GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # factors in a start's bound, as in scikit-learn
 
 
@@ -82,7 +82,7 @@ class NetworkParams(Params):
 def parted(
     vector: np.ndarray, shapes: Sequence[tuple[int, ...]]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Split a network's vector into coefficients and intercepts, layer by layer, as views."""
+    """Split a network's vector into views of the coefficients and intercepts of each layer."""
     found, first = [], 0
     for shape in shapes:
         biases = first + int(np.prod(shape))
@@ -98,11 +98,13 @@ class NetworkProblem(GradientProblem):
     Attributes
     ----------
     classes : ndarray of shape (n_classes,) or None
-        Sorted labels of a classification with one label per row.
+        Sorted labels of a classification with one label per row; None for other targets.
     shapes : tuple of tuple of int
         Shapes of the layers' coefficients. Layers without coefficients are left out.
     n_outputs : int
+        Number of outputs of the network.
     alpha : float
+        Strength of the penalty.
     """
 
     by_mean = True
@@ -144,7 +146,7 @@ class NetworkProblem(GradientProblem):
 
     @property
     def trains(self) -> bool:  # type: ignore[override]
-        """Whether one call may take a worker's steps for many mini-batches, see `trainer`."""
+        """Whether one call can take a worker's steps for many mini-batches, see `trainer`."""
         return is_trained(self.plan)
 
     @property
@@ -153,7 +155,7 @@ class NetworkProblem(GradientProblem):
         return len(self.plan.rows)
 
     def may_team(self, size: int) -> bool:
-        """Return whether `size` workers can divide the units and compute mini-batches together."""
+        """Return whether `size` workers can divide the units, to compute mini-batches together."""
         return self.trains and may_team(self.plan, size, self.dtype.itemsize)
 
     def steps_of_block(self, batch: int) -> int:
@@ -163,16 +165,16 @@ class NetworkProblem(GradientProblem):
 
     @once
     def columns(self) -> SparseColumns:
-        """The inputs in the form that steps read."""
+        """The inputs in the form that steps read; computed once, and read in place if possible."""
         return by_columns(self.inputs, self.n_inputs, self.plan.rows[0][kernels.N_OUT])
 
     def numbers_of_part(self, batch: int, size: int) -> int:
-        """Return how many numbers one worker of a team shares with the others."""
+        """Return the length of one worker's row of `TeamArrays.exchange`."""
         found = layout_of(self.plan, 0, size, batch, self.dtype.itemsize, self.columns.n_dense)
         return 2 * found.n_part
 
     def shared_values(self, batch: int, size: int) -> dict[str, tuple[tuple[int, int], str]]:
-        """Return shapes and types of the arrays that a team shares for each mini-batch.
+        """Return the shapes and dtypes of the arrays that a team shares for each mini-batch.
 
         The arrays are the fields of `hogshare.kernels.networks.network_training.Values`.
         """
@@ -181,7 +183,7 @@ class NetworkProblem(GradientProblem):
     def trainer(
         self, batch: int, me: int = 0, size: int = 1, shared: TeamArrays | None = None
     ) -> Trainer:
-        """Return a `Trainer`, which takes a worker's steps with memory of its own."""
+        """Return a new `Trainer`, which takes a worker's steps in its own memory."""
         terms = self.columns, self.targets, self.weights, self.loss, self.alpha
         return Trainer(self.plan, *terms, batch, me, size, shared)
 
@@ -191,11 +193,11 @@ class NetworkProblem(GradientProblem):
         return True
 
     def for_worker(self, me: int) -> NetworkReplica:
-        """Return a replica with memory of its own; a worker's steps use the mean over its rows."""
+        """Return a new replica; its gradient is a mean over rows, or for evaluations a sum."""
         return NetworkReplica(self, mean=me != NOBODY)
 
     def seconds_of_a_row(self, start: np.ndarray) -> float:
-        """Measure as `GradientProblem.seconds_of_a_row`, with the steps that workers take."""
+        """Measure as `GradientProblem.seconds_of_a_row` does, with the steps that workers take."""
         if not self.trains:
             return super().seconds_of_a_row(start)
         batch = min(self.n_rows, SAMPLE_ROWS)
@@ -209,7 +211,7 @@ class NetworkProblem(GradientProblem):
         return spent / len(rows)
 
     def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
-        """Return the share of some rows in a mini-batch's weight; by number if rows have none."""
+        """Return the share of some rows in a mini-batch's weight, or in its number of rows."""
         if not len(self.weights):
             return len(rows) / len(batch)
         weight = float(self.weights[batch].sum(dtype=float))
@@ -220,10 +222,12 @@ class NetworkProblem(GradientProblem):
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """Overwrite `out` with the sum of the rows' gradients plus `alpha` times the coefficients.
 
+        The call makes a new replica; workers use `for_worker`.
+
         Returns
         -------
         float
-            Sum of the rows' losses plus the penalty once.
+            The sum of the rows' losses, plus the penalty once.
         """
         return NetworkReplica(self, mean=False)(w, rows, out)
 
@@ -240,13 +244,13 @@ class NetworkProblem(GradientProblem):
         Parameters
         ----------
         seed : int, default=None
-            None: the problem's.
+            Seed of the draws; by default the seed of the problem.
         """
         generator = np.random.RandomState(self.seed if seed is None else seed)
         return self.drawn(generator)
 
     def drawn(self, generator: np.random.RandomState) -> np.ndarray:
-        """Draw a start from a generator."""
+        """Draw a start from a generator, which is advanced."""
         vector = np.empty(self.n_params, self.dtype)
         with_coefs = [row for row in self.plan.rows if row[kernels.END] > row[kernels.WEIGHTS]]
         activations = [row[kernels.ACTIVATION] for row in with_coefs]
@@ -263,14 +267,14 @@ class NetworkProblem(GradientProblem):
         return vector
 
     def view(self, model: Model) -> NetworkParams:
-        """Return the vector and its layers."""
+        """Return the result of a run: the vector, and the shapes of its layers."""
         known = params_of(model)
         return NetworkParams(known.params, known.t, known.average, self.shapes)
 
     # -- passes over rows ------------------------------------------------------------------------
 
     def penalty_at(self, params: np.ndarray) -> float:
-        """Return ``alpha / 2`` times the coefficients' squares, divided by the rows' weights."""
+        """Return ``alpha / 2`` times the coefficients' squares, divided by the sum of weights."""
         squares = [np.square(coefs, dtype=float).sum() for coefs, _ in parted(params, self.shapes)]
         return float(0.5 * self.alpha * sum(squares) / self.total_weight)
 
@@ -281,8 +285,10 @@ class NetworkProblem(GradientProblem):
         ----------
         params : ndarray of shape (n_params,)
         each : callable, default=map
-            Calls a function for each of some parts of the rows, one after another or in threads.
+            Function that calls a function for each part of the rows, one after another or in
+            threads.
         n_parts : int, default=1
+            Number of parts of the rows.
         """
         params = frozen(np.asarray(params, self.dtype))
         chunks = list(self._parts())
@@ -295,7 +301,7 @@ class NetworkProblem(GradientProblem):
         return float(loss[0]) / self.total_weight + self.penalty_at(params)
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective and its gradient over all rows."""
+        """Return the objective and its gradient over all rows; all ranks must call this method."""
         params = frozen(np.asarray(params, self.dtype))
         replica = NetworkReplica(self, mean=False, alpha=0.0)
         value, total, out = 0.0, np.zeros(self.n_params), np.empty(self.n_params, self.dtype)
@@ -310,9 +316,9 @@ class NetworkProblem(GradientProblem):
         return value, total / self.total_weight
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`, with the total weight of the rows of all parts.
+        """Return a copy as `GradientProblem.among` does, with the total weight of all parts.
 
-        All ranks must call it.
+        All ranks must call this method.
 
         Raises
         ------
@@ -322,7 +328,7 @@ class NetworkProblem(GradientProblem):
         own = self._copy_among(whole)
         mark = float(zlib.crc32(repr(self.classes).encode()) % (1 << 20))
         one, marks, squares = own.totals(np.array([1.0, mark, mark * mark]))[0]
-        # the ranks' numbers are equal exactly if their mean square is not above their squared mean
+        # the marks of all ranks are equal exactly if their mean square equals their squared mean
         if marks * marks != one * squares:
             raise ValueError(
                 "the rows of some parts lack classes that other parts have: a network needs rows "
@@ -333,13 +339,13 @@ class NetworkProblem(GradientProblem):
         return own
 
     def scores(self, params: np.ndarray, X: Any) -> np.ndarray:
-        """Return the network's outputs; for a classification these are probabilities.
+        """Return the outputs of the network; for a classification they are probabilities.
 
         Parameters
         ----------
         params : ndarray of shape (n_params,)
         X : {array-like, sparse matrix} of shape (n_rows, ...)
-            Inputs in the form of the problem's inputs.
+            Inputs in the same form as in the problem.
 
         Returns
         -------
@@ -360,7 +366,7 @@ class NetworkProblem(GradientProblem):
         return found
 
     def predict(self, params: np.ndarray, X: Any) -> np.ndarray:
-        """Predict labels, columns of zeros and ones, or numbers, in the shape of the targets."""
+        """Predict targets in the problem's form: labels, columns of zeros and ones, or numbers."""
         found = self.scores(params, X)
         if self.classes is not None and self.n_outputs > 1:
             labels: np.ndarray = self.classes[found.argmax(axis=1)]
@@ -373,7 +379,10 @@ class NetworkProblem(GradientProblem):
 
 
 class NetworkReplica:
-    """One worker's memory for a network; a call computes the gradient."""
+    """One worker's memory for a network; a call computes the gradient of some rows.
+
+    Only one thread may use a replica at a time: each method overwrites its memory.
+    """
 
     def __init__(
         self,
@@ -404,11 +413,11 @@ class NetworkReplica:
         self.capacity = n
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Overwrite `out` with the gradient of some rows; return the sum of their losses."""
+        """Overwrite `out` with the gradient of some rows; return the sum of losses and penalty."""
         return self._run(w, rows, out, out, out, out, momentum.NONE, 0.0, 0.0, 0.0, 0.0)
 
     def part(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, share: float) -> float:
-        """Overwrite `out` with the part of some rows in a mini-batch's mean gradient."""
+        """Overwrite `out` with the contribution of some rows to a mini-batch's mean gradient."""
         alpha, self.alpha, self.mean = self.alpha, self.alpha * share, share
         try:
             return self(w, rows, out) if share else self._nothing(out)
@@ -427,10 +436,14 @@ class NetworkReplica:
         moved: np.ndarray,
         descent: tuple[Any, ...],
     ) -> float:
-        """Take a step by the gradient of some rows in one call; return the sum of their losses.
+        """Take a step by the gradient of some rows in one call; return as `__call__` does.
 
+        out : shape (n_params,), overwritten by the step
         moved : shape (n_params,), the same memory as `w`, but writable
-        descent : the rule's numbers for its step (`hogshare.rules.protocol.Descent`)
+        descent : the rule's numbers and arrays for its step (`hogshare.rules.protocol.Descent`);
+            the arrays are changed
+
+        If the returned value is not finite, no step has been taken.
         """
         kind, first, second, *numbers = descent
         if first is None:
@@ -456,20 +469,20 @@ class NetworkReplica:
         return value
 
     def loss(self, w: np.ndarray, rows: np.ndarray) -> float:
-        """Return the sum of some rows' losses."""
+        """Return the sum of some rows' losses, without the penalty."""
         self._make_space(len(rows))
         run = *self.inputs, *self.ends, self.memory, self.marks
         return float(kernels.loss_of(self.net, self.places, w, frozen(rows), *run)[0])
 
     def predict(self, w: np.ndarray, rows: np.ndarray, predictions: np.ndarray) -> None:
-        """Overwrite the predictions of some rows."""
+        """Overwrite `predictions` with the outputs for some rows."""
         self._make_space(len(rows))
         run = *self.inputs, self.ends[2], self.memory, self.marks, predictions
         kernels.predict(self.net, self.places, w, frozen(rows), *run)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """Return an array as read-only: one compiled kernel then serves both kinds."""
+    """Return a read-only view of an array, so that one compiled kernel serves all arrays."""
     return frozen(array) if array.flags.writeable else array
 
 
@@ -493,36 +506,38 @@ def network(
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features), or (n_rows, height, width, \
 channels)
-        float32 or float64 also becomes the vector's type; any other type becomes float64.
+        The inputs. If their dtype is float32 or float64, it is also the dtype of the vector; other
+        dtypes are converted to float64. The problem may read X in place, so do not change X while
+        the problem is in use.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-        Labels; columns of zeros and ones if a row may have several labels; numbers for a
-        regression.
+        The targets: labels; columns of zeros and ones, if a row may have several labels; or
+        numbers, for a regression.
     hidden : sequence of int, default=(100,)
-        Units of the hidden layers.
+        Number of units of each hidden layer.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden layers.
     loss : {"log_loss", "squared_error", "poisson"}, default="log_loss"
-        The loss determines the output. "log_loss": a softmax for more than two classes; a logistic
-        function for two classes, or for each of several labels. "squared_error": the identity.
-        "poisson": the exponential.
+        The loss, which also determines the output function. "log_loss" has a softmax for more than
+        two classes, and a logistic function for two classes or for each of several labels.
+        "squared_error" has the identity. "poisson" has the exponential function.
     alpha : float, default=1e-4
         Strength of the penalty on coefficients, as in scikit-learn's MLP. The penalty,
         ``alpha / 2`` times the coefficients' squares, is added once to the losses of a mini-batch
         of any size.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows; none may be negative. None: weight one for each row.
+        Weights of the rows, which must not be negative. By default each row has weight one.
     layers : sequence of Dense, Convolution, Pooling and LocalResponse, default=None
         The hidden layers, in place of `hidden`.
     shape : (int, int, int), default=None
-        Height, width and channels of the images in `X`, whose numbers are in this order.
+        Height, width and channels of the images in `X`, whose values are in this order.
     seed : int, default=0
-        Seed for the start.
+        Seed of the initial coefficients.
 
     Returns
     -------
     NetworkProblem
-        ``report.model.coefs`` and ``report.model.intercepts`` are the parts of the vector, by
-        layer.
+        A problem for `solve`. After the run, ``report.model.coefs`` and ``report.model.intercepts``
+        are the parts of the vector, by layer.
 
     Raises
     ------
@@ -531,8 +546,8 @@ channels)
 
     Notes
     -----
-    A step uses the *mean* over the mini-batch, so `step` means the same as scikit-learn's
-    ``learning_rate_init`` and torch's ``lr``.
+    A step uses the *mean* over the mini-batch. So `step` has the same meaning as
+    ``learning_rate_init`` in scikit-learn and ``lr`` in torch.
 
     Examples
     --------
@@ -575,7 +590,7 @@ def _hidden(hidden: Any) -> list[int]:
 
 
 def _image(X: Any, shape: Any) -> tuple[int, int, int] | None:
-    """Return height, width and channels of a row of X; None if a row is not an image."""
+    """Return height, width and channels of a row of X, or None if a row is not an image."""
     found = np.shape(X)
     if shape is None:
         return None if len(found) != 4 else (int(found[1]), int(found[2]), int(found[3]))
@@ -593,7 +608,7 @@ def _image(X: Any, shape: Any) -> tuple[int, int, int] | None:
 
 
 def _checked(X: Any, dtype: np.dtype | None) -> Any:
-    """Check inputs; return them as a matrix for kernels."""
+    """Check inputs; return them as a matrix for kernels, without a copy if possible."""
     # not imported at the top: worker processes import this file too, but check no inputs
     from sklearn.utils.validation import check_array
 
@@ -606,7 +621,7 @@ def _checked(X: Any, dtype: np.dtype | None) -> Any:
 
 
 def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Check targets; return targets for kernels, labels if each row has one, and the loss code."""
+    """Check targets; return targets for kernels, the distinct labels or None, and the loss code."""
     require_dense(y)
     y = np.asarray(own_type(y) if LOSSES[loss] == output_layers.SOFTMAX else y)
     if y.ndim not in (1, 2) or len(y) != X.shape[0]:

@@ -1,7 +1,8 @@
-"""Preferences: items that a user has met, against drawn items that the user has not met.
+"""Preferences: items that a user has chosen, compared with drawn items that the user has not.
 
-Writers: `__init__` writes the problem's own copies, and nothing writes them later. Readers: all
-workers. Freeing: the copies end with the problem.
+A chosen pair is a user and an item that the user has chosen: clicked, bought, played. Writers:
+`preferences` makes the arrays of the problem, which are copies, and no code writes them later.
+Readers: all workers. Freeing: the copies end with the problem.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from hogshare.system.messages import nearest
 PAIRWISE, POINTWISE = "bpr", "logistic"
 LOSSES = (PAIRWISE, POINTWISE)
 SAMPLING = ("uniform", "popularity")
-EVALUATED = (1 << 31) - 1  # the epoch whose draws the objective uses
+EVALUATED = (1 << 31) - 1  # number of the epoch whose draws the objective uses
 EDGE_SHARE = 0.2  # of `FactorisationProblem.noise_edge`
-NEWTON = 30  # steps to the items' first biases, more than convergence needs
+NEWTON = 30  # Newton steps for the initial biases of items; fewer suffice
 
 
 class PreferenceProblem(FactorisationProblem):
-    """Met pairs, and drawn items for each pair; make one with `hogshare.problems.preferences`.
+    """Chosen pairs, and drawn items for each; make one with `hogshare.problems.preferences`.
 
     Attributes
     ----------
@@ -57,25 +58,25 @@ class PreferenceProblem(FactorisationProblem):
 
     @property
     def nnz(self) -> int:
-        """Number of values that a pass over the pairs touches."""
+        """Number of values that a pass over the pairs touches, including drawn items."""
         return super().nnz * (1 + self.drawing.n_negatives)
 
     def for_worker(self, me: int) -> PreferenceGradient:
-        """Return a gradient with the draws of the current epoch."""
+        """Return a worker's gradient function, which uses the draws of the current epoch."""
         return PreferenceGradient(self)
 
     def advance_for_worker(self, me: int) -> PreferencePass:
-        """Return a pass with the draws of the current epoch."""
+        """Return a worker's function for `advance`, which uses the draws of the current epoch."""
         return PreferencePass(self)
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take a step for each pair, with the objective's draws."""
+        """Take a step in place for each pair, with the draws that the objective uses."""
         return PreferencePass(self)(w, rows, eta)
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Sum the gradients of some pairs, with the objective's draws."""
+        """Add the gradients of some pairs to `out`, with the draws that the objective uses."""
         return PreferenceGradient(self)(w, rows, out)
 
     def _sum_of_losses(self, w: np.ndarray) -> float:
@@ -84,25 +85,26 @@ class PreferenceProblem(FactorisationProblem):
     def noise_edge(self, params: np.ndarray | None = None) -> float:
         """Return a penalty that suits most data: a share of `FactorisationProblem.noise_edge`.
 
-        Most drawn items are far from a user's taste and carry little information, so the noise is
-        less than the noise of as many coin tosses. Of 0.05, 0.1, 0.2, 0.4 and 0.8 times that edge,
-        0.2 gave the best recall at 20, or a recall within 5 % of the best, with either loss, on
-        three sets of 90,000 to 160,000 pairs.
+        Most drawn items are far from a user's taste and carry little information. So the noise in
+        the ratings is less than the noise of an equal number of coin tosses, which
+        `FactorisationProblem.noise_edge` assumes. Penalties of 0.05, 0.1, 0.2, 0.4 and 0.8 times
+        that edge were compared by recall at 20, with both losses, on three data sets of 90,000 to
+        160,000 pairs. In each case 0.2 gave the best recall, or a recall within 5 % of the best.
         """
         return EDGE_SHARE * super().noise_edge(params)
 
     @once
     def _fitted_biases(self) -> np.ndarray:
-        """Return biases that explain how often each item is met, beyond the draws' frequencies.
+        """Return biases that explain how often each item is chosen, compared to its draws.
 
-        Without factors, the loss of an item that is met n times and drawn m times is least at the
-        prediction ``log(n / m)``. For the pairwise loss the biases are the strengths of Bradley and
-        Terry's model.
+        Without factors, the loss of an item that is chosen n times and drawn m times is least at
+        the prediction ``log(n / m)``. For the pairwise loss the biases are the strengths of Bradley
+        and Terry's model.
         """
         found = np.zeros(self.n_users + self.n_items)
         met = self._counts[self.n_users :].astype(np.float64)
         if self.drawing.by_popularity:
-            return found  # zeros: items are drawn in proportion to how often they are met
+            return found  # zeros: items are drawn in proportion to how often they are chosen
         of_all = 1.0 if self.drawing.pairwise else float(self.drawing.n_negatives)
         drawn = np.full(self.n_items, of_all * met.sum() / self.n_items)
         mean, alpha = self.ratings.mean, self.ratings.bias_alpha
@@ -126,7 +128,7 @@ class PreferenceProblem(FactorisationProblem):
 
 
 class PreferenceGradient:
-    """A worker's gradient function; `begin` sets the epoch whose draws it uses."""
+    """A worker's gradient function; `begin` sets the epoch whose draws the function uses."""
 
     def __init__(self, problem: PreferenceProblem) -> None:
         self.problem, self.epoch = problem, EVALUATED
@@ -138,7 +140,7 @@ class PreferenceGradient:
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """As `PreferenceProblem.gradient`."""
+        """Add gradients to `out` as `PreferenceProblem.gradient` does, with this epoch's draws."""
         problem = self.problem
         ratings, drawing = problem.ratings, problem.drawing
         drawn = np.empty(len(rows) * drawing.n_negatives, np.int64)
@@ -150,10 +152,10 @@ class PreferenceGradient:
 
 
 class PreferencePass(PreferenceGradient):
-    """A worker's pass; `begin` sets the epoch whose draws it uses."""
+    """A worker's function for `advance`; `begin` sets the epoch whose draws the function uses."""
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
-        """As `PreferenceProblem.advance`."""
+        """Take steps in `w` as `PreferenceProblem.advance` does, with this epoch's draws."""
         problem = self.problem
         of_rows = problem.ratings, problem.drawing, rows
         return float(kernels.advance(w, *of_rows, self.epoch, eta))
@@ -176,15 +178,17 @@ def preferences(
     dtype: Any = np.float32,
     seed: int = 0,
 ) -> PreferenceProblem:
-    """State the preferences of users for items that they have met: clicks, purchases, plays.
+    """State the preferences of users for items as a problem: clicks, purchases, plays.
 
-    In every epoch some items that the user has never met are drawn for each pair. The objective is
-    the following sum, divided by the number of pairs::
+    A pair is a user and an item that this user has chosen. In every epoch some items that the user
+    has never chosen are drawn for each pair. The objective is the following sum, divided by the
+    number of pairs::
 
         sum over pairs of their losses
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    For a pair (u, i) and each drawn item j, ``z_ui = mean + b_u + c_i + p_u . q_i``. The losses are
+    Here ``z_ui = mean + b_u + c_i + p_u . q_i`` is the prediction for user u and item i. The losses
+    of a pair (u, i) are, with j for each item drawn for the pair,
 
     - "bpr": ``log(1 + exp(z_uj - z_ui))``;
     - "logistic": ``log(1 + exp(-z_ui))`` once, and ``log(1 + exp(z_uj))``.
@@ -192,22 +196,25 @@ def preferences(
     Parameters
     ----------
     users, items : array-like of int of shape (n_pairs,)
-        User and item of each pair that has met, counted from 0. A repeated pair counts each time.
+        User and item of each pair, numbered from 0; they are copied. A repeated pair counts each
+        time.
     shape : (int, int) or None, default=None
-        Number of users and number of items; None: the largest numbers that occur, plus one.
+        Number of users and number of items; by default the largest numbers that occur, plus one.
     n_factors : int, default=8
-        Number of factors in each p_u and q_i; 0: biases alone.
+        Number of factors in each p_u and q_i. If 0, the model has only biases.
     biases : bool, default=True
         Whether the model has biases b and c, and for "logistic" also a mean.
     loss : {"bpr", "logistic"}, default="bpr"
+        Loss of a pair, as above.
     negatives : int, default=1
         Number of items that are drawn for each pair.
     sampling : {"uniform", "popularity"}, default="uniform"
-        "uniform": all items that a user has not met are equally likely. "popularity": each is drawn
-        in proportion to how often other users have met it; if 16 such draws are items that the user
-        has met, the next draw is uniform.
+        Distribution of the drawn items. "uniform": all items that the user has not chosen are
+        equally likely. "popularity": an item is drawn in proportion to the number of pairs that
+        contain it. If 16 such draws give only items that the user has chosen, the next draw is
+        uniform.
     alpha, bias_alpha : float, default=1.0
-        Strengths of the penalties on factors and biases.
+        Strength of the penalty on factors, and strength of the penalty on biases.
     nonnegative : bool, default=False
         Whether the factors (not the biases) must be at least 0.
     dtype : dtype, default=float32
@@ -218,8 +225,8 @@ def preferences(
     Returns
     -------
     PreferenceProblem
-        A problem like the result of `hogshare.problems.factorisation`. Its `objective` uses one
-        fixed draw.
+        A problem like the result of `hogshare.problems.factorisation`. Its `objective` uses the
+        same draws in each call.
 
     Raises
     ------
@@ -230,8 +237,9 @@ def preferences(
     Notes
     -----
     Source: Rendle et al. 2009, "BPR: Bayesian personalized ranking from implicit feedback".
-    Departures: a drawn pair has never met, biases begin at the frequencies of items, and the
-    penalty on a user's or an item's factors is a ridge (see `hogshare.problems.factorisation`).
+    Departures: (1) an item that the user has chosen is never drawn for the user; (2) initial biases
+    are fitted to the frequencies of items; (3) the penalty on the factors of a user or an item is a
+    ridge (see `hogshare.problems.factorisation`).
 
     Examples
     --------
@@ -265,7 +273,7 @@ def preferences(
 
 
 class PairDraws(NamedTuple):
-    """The draws for each pair, and the loss; the fields are arguments of `preferences`."""
+    """The settings of the draws, and the loss; the fields are arguments of `preferences`."""
 
     loss: str
     negatives: int
@@ -283,11 +291,13 @@ def build_preferences(
 ) -> PreferenceProblem:
     """Make the problem of checked pairs.
 
-    values : ratings of the pairs, from 0 to 1, in the vector's type
-    known : begins and sorted items of each user's met items, if they are more than these pairs
+    lines : user numbers and item numbers of the pairs
+    values : ratings of the pairs, from 0 to 1, in the vector's dtype
+    counts : number of pairs of each user, and of each item
+    known : the result of `met_by_users` for a larger set of pairs, or None for these pairs
     """
     users, items = lines
-    # with biases at 0 the mean predicts `negatives` drawn pairs for every met pair
+    # with biases at 0 the mean predicts `negatives` drawn pairs for every chosen pair
     pairwise = draws.loss == PAIRWISE
     mean = -float(np.log(draws.negatives)) if form.biases and not pairwise else 0.0
     ratings = build(users, items, values, counts, form, mean, draws.seed).ratings
@@ -300,7 +310,7 @@ def build_preferences(
 def met_by_users(
     users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each user, the begin of the user's met items, and the items sorted, each once."""
+    """Return where each user's items begin, and the items: by user, sorted, without repeats."""
     n_items = len(counts[1])
     pairs = np.unique(users.astype(np.int64) * n_items + items)
     begins = np.searchsorted(pairs, np.arange(len(counts[0]) + 1) * n_items)

@@ -1,7 +1,7 @@
-"""Shards: parts of a problem's rows that several processes have, and that each process unites.
+"""Shards: the parts of a problem's rows in several processes, united in each process.
 
-Each process sends the facts of `shard()` to all processes, concatenates all shards' arrays, and
-calls `united()`.
+Each process sends the facts of its shard, ``problem.shard()``, to all processes. It then
+concatenates the arrays of all shards, and calls ``problem.united()``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Shard:
     """A process's part of a problem.
 
     arrays : arrays that are concatenated along the first axis, in the order of the processes
-    facts : small data that is sent to all; everything else is the same in each process
+    facts : small data that is sent to all processes; data in neither is the same in all processes
     """
 
     arrays: dict[str, np.ndarray]

@@ -1,9 +1,9 @@
 """Rows in the form that a network's steps read: mostly nonzero columns dense, the others sparse.
 
-A product with a dense column takes the same time for all numbers. A sparse number takes longer,
-because it is stored with its place, and a sparse zero takes no time. So each column has the faster
-form. For example, the border of images is sparse; in tables numeric columns are dense and one-hot
-columns sparse.
+A product with a dense column takes the same time for zeros and for other values. In a sparse column
+a nonzero value takes longer, because it is stored with its place, but a zero takes no time. So each
+column has the form that is faster for it. For example, pixels at the border of images are sparse
+columns. In tables, numeric columns are dense, and one-hot columns are sparse.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hogshare.kernels.networks import sparse_inputs as kernels
 from hogshare.kernels.networks.tiles import padded
 from hogshare.problems.kernel_arrays import frozen
 
-# The least share of nonzeros for a dense column, as a function of the bytes of a coefficient row
-# (measured with AVX-512, 64 to 2,400 bytes: 4 to 33 %).
+# The least share of nonzeros for a dense column, as a function of the bytes of a coefficient row.
+# Measured with AVX-512: 4 % at 64 bytes to 33 % at 2,400 bytes.
 MOST_SHARE, LEAST_BYTES, HALF_BYTES = 0.33, 56, 40
 WORTH = 0.1  # rows are rewritten if dense columns have at least this share of CSR's values
 
@@ -27,9 +27,9 @@ class SparseColumns(NamedTuple):
 
     dense : float (n_rows * n_dense,)
     data, indices, indptr : CSR rows of the sparse columns, numbered from 0; empty if there are none
-    order : int64 (n_inputs,), the inputs' numbers: dense columns first, then sparse columns
-    counts : int64, number of values of each sparse column
-    n_dense : int
+    order : int64 (n_inputs,), number of the input in each column: dense columns, then sparse ones
+    counts : int64, number of nonzero values of each sparse column
+    n_dense : number of dense columns
     """
 
     dense: np.ndarray
@@ -46,7 +46,7 @@ class SparseColumns(NamedTuple):
         return len(self.order) - self.n_dense
 
     def most_values(self, n_rows: int) -> int:
-        """Return the most values that `n_rows` rows can have in sparse columns."""
+        """Return an upper bound of the number of values of `n_rows` rows in sparse columns."""
         return int(np.diff(self.indptr).max()) * n_rows if len(self.indptr) > 1 else 0
 
     def touched(self, n_rows: int, batch: int) -> float:
@@ -55,7 +55,7 @@ class SparseColumns(NamedTuple):
 
 
 def dense_share(n_units: int, itemsize: int) -> float:
-    """Return the least share of nonzeros with which a column becomes dense."""
+    """Return the share of nonzeros above which a column is stored densely."""
     n_bytes = padded(n_units, itemsize) * itemsize
     return max(0.0, MOST_SHARE * (n_bytes - LEAST_BYTES) / (n_bytes + HALF_BYTES))
 
@@ -63,10 +63,14 @@ def dense_share(n_units: int, itemsize: int) -> float:
 def by_columns(
     inputs: tuple[np.ndarray, np.ndarray, np.ndarray], n_inputs: int, n_units: int
 ) -> SparseColumns:
-    """Divide the columns of rows into dense and sparse ones.
+    """Divide the columns of rows into dense and sparse columns.
 
     inputs : data, indices and indptr of CSR rows; for dense rows the last two are empty
+    n_inputs : number of columns
     n_units : number of units of the first layer
+
+    If all columns have the same form as in `inputs`, the result refers to its arrays, without a
+    copy.
     """
     data, indices, indptr = inputs
     is_sparse = len(indptr) > 0

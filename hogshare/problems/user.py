@@ -1,4 +1,4 @@
-"""A problem that is given by a user's gradient function."""
+"""Problems that are stated by a user's gradient function."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class UserProblem(GradientProblem):
         return float(self._objective(params))
 
     def start(self) -> np.ndarray:
-        """Return a run's default start."""
+        """Return a copy of the default start of a run."""
         return self._start.copy()
 
     def curvature(self) -> float | np.ndarray:
-        """Return the given curvature."""
+        """Return the bound of the curvature that the user has passed."""
         return self._curvature
 
 
@@ -78,28 +78,30 @@ def user(
         their losses::
 
             w : ndarray of shape (n_params,), the point; read-only
-            rows : ndarray of int64, numbers of the rows, each once; read-only
+            rows : ndarray of int64, numbers of the rows, without repeats; read-only
             out : ndarray of shape (n_params,), zeros at the call
 
-        If it writes few numbers of `out` it may return ``(loss, places)``, where the places of
-        these numbers occur once each. It may be written in NumPy, compiled by Numba, or use any
-        other library. Workers call it at the same time. With ``@numba.njit(nogil=True)`` threads
-        run in parallel; otherwise use ``runtime="processes"``, which "auto" also chooses. Processes
-        receive the function with its code and the objects that it refers to. Arrays of a megabyte
-        or more exist once, in shared memory, read-only.
+        A function that writes only a few elements of `out` may return ``(loss, places)``. Then
+        places is an array with the places of these elements, without repeats. The function may use
+        NumPy, Numba or any other library. Several workers call the function at the same time. If it
+        is compiled with ``@numba.njit(nogil=True)``, threads run in parallel. Otherwise use
+        ``runtime="processes"``, which ``runtime="auto"`` also chooses. Processes receive the code
+        of the function and the objects that it refers to. Arrays of a megabyte or more are stored
+        once, in shared memory, and are read-only in the processes.
     n_rows : int
         Number of terms of the sum.
     n_params : int
         Length of the vector.
     objective : callable, default=None
-        ``objective(params) -> float``, for the trace. None: the mean of the losses that `gradient`
-        returns, in a pass over all rows.
+        Function ``objective(params) -> float``, for the trace. By default the objective is the mean
+        of the losses that `gradient` returns, in a pass over all rows.
     start : array-like of shape (n_params,), default=None
-        Start of a run; None: zeros. float32 or float64 also becomes the vector's type; any other
-        type becomes float64.
+        Start of a run; by default zeros. It is copied. If its dtype is float32 or float64, it is
+        also the dtype of the vector; other dtypes are converted to float64.
     curvature : float or array-like of shape (n_params,), default=0.0
-        Upper bound of the objective's curvature along each number. If workers have private copies,
-        an exchange weighs their changes by it: 0 adds them, infinity averages them.
+        Upper bound of the objective's curvature along each coordinate. If workers have private
+        copies, an exchange weighs the workers' changes by this bound: with 0 it adds the changes,
+        with infinity it averages them.
 
     Returns
     -------
@@ -112,10 +114,10 @@ def user(
 
     Notes
     -----
-    A step is ``w -= eta * out`` with the *sum* over the rows of a block, or over the number of rows
-    in ``SGD(batch=...)``. `Stop` and the trace divide sums by `n_rows`. Before any worker begins,
-    `solve` calls the gradient twice with a few rows at the start, to check the gradient and to time
-    it.
+    A step is ``w -= eta * out``, where `out` is the *sum* over the rows of a block, or over the
+    rows of a mini-batch with ``SGD(batch=...)``. `Stop` and the trace divide sums by `n_rows`.
+    Before any worker begins, `solve` calls the gradient twice with a few rows at the start. It
+    checks the returned values, and measures the time of a call.
 
     Examples
     --------

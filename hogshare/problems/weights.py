@@ -1,8 +1,8 @@
 """Weights of rows and of classes: none may be negative, and not all may be zero.
 
-scikit-learn's solvers accept negative weights, for rows whose loss should be large. But the
-objective may then have no minimum. So all problems and estimators refuse them, with this file's
-message.
+scikit-learn's solvers accept negative weights, for rows whose loss should be large. But with
+negative weights the objective may have no minimum. So all problems and estimators refuse negative
+weights, with the message of this file.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from hogshare.system import ranges
 
 
 def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) -> np.ndarray:
-    """Return the weights of rows, checked.
+    """Check the weights of rows, and return them; the result may be `sample_weight` itself.
 
-    sample_weight : shape (n_rows,), or one number for all rows, or None: weight one for each row
+    sample_weight : array of shape (n_rows,), one number for all rows, or None for weights of one
     X : any object with a number of rows; only this number is read
-    dtype : type of the weights; None preserves float32 and float64
-    **settings : settings of scikit-learn's check: `copy`, `allow_all_zero_weights`
+    dtype : dtype of the returned weights; with None, float32 and float64 stay as they are
+    **settings : arguments of scikit-learn's check, such as `copy` and `allow_all_zero_weights`
 
     Raises ValueError if a weight is negative, NaN, infinite or masked, if all are zero, or if their
     number differs from the number of rows.
@@ -43,7 +43,7 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) 
 
 
 def class_weights(class_weight: Any) -> np.ndarray:
-    """Return the checked weights of classes, which multiply the weights of the classes' rows.
+    """Check the weights of classes, which multiply the weights of rows; return them as float64.
 
     Raises ValueError if a weight is negative, NaN or infinite.
     """
@@ -56,7 +56,9 @@ def class_weights(class_weight: Any) -> np.ndarray:
 
 
 def require_weight(**parts: np.ndarray | None) -> None:
-    """Refuse parts of the rows, such as the held-out ones, in which all weights are zero.
+    """Raise an error if all weights of a part of the rows, such as the held-out rows, are zero.
+
+    **parts : weights of each part, by its name in the message, or None for weights of one
 
     Raises ValueError with scikit-learn's message and the name of the part.
     """
