@@ -1,7 +1,7 @@
-"""Matrix factorisation: ratings of items by users, explained by biases and a few factors of each.
+"""Matrix factorisation: ratings of items by users, explained by biases and a few factors.
 
-Writers: `__init__` writes the problem's own copies of the ratings, and nothing writes them later.
-Readers: all workers. Freeing: the copies end with the problem.
+Every user and every item has a bias and factors. Writers: `in_cells` copies the ratings, and no
+code writes the copies later. Readers: all workers. Freeing: the copies end with the problem.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from hogshare.system.lazy_attribute import once
 from hogshare.system.messages import nearest
 
 LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernels call them
-SWEEPS = 4  # passes over the biases of all users and items, after which they hardly change
-FIRST_SHARE = 0.3  # size of the drawn factors' products, as a share of the residuals' size
-MOST_LINES = 1 << 32  # the most users, or items, that a rating's uint32 can number
+SWEEPS = 4  # passes over all biases; more passes hardly change the biases
+FIRST_SHARE = 0.3  # size of products of initial factors, as a share of the residuals' size
+MOST_LINES = 1 << 32  # largest number of users, or of items, that uint32 can number
 BIAS_CAUTION = 2.0  # weight of a rating's biases in the length of a step, at a pace of 1
 LARGEST = 1e150  # largest rating: its square is finite
-LINES_AT_ONCE = 4  # vectors that a run needs, at least
+LINES_AT_ONCE = 4  # least number of vectors that a run needs
 # Fewest ratings of a cell, and the fewest and the most groups of users, or of items.
 CELL_RATINGS, FEWEST_GROUPS, MOST_GROUPS = 1 << 12, 4, 64
-SLICES = 8  # parts of all ratings, for passes of several threads
+SLICES = 8  # number of parts of the ratings, for passes by several threads
 MIXED_ROWS = 1 << 17  # with fewer ratings, a shuffled epoch mixes ratings of different cells
-CELLS_SEED = 0  # fixed: equal arguments always state the same problem
+CELLS_SEED = 0  # a constant, so equal arguments always state the same problem
 
 
 class FactorisationProblem(GradientProblem):
@@ -48,7 +48,8 @@ class FactorisationProblem(GradientProblem):
     ratings : RatingArrays
         The arrays that kernels read.
     width : int
-        Length of the part of the vector that belongs to one user or one item: factors, and a bias.
+        Length of the part of the vector that belongs to one user or one item: its factors and its
+        bias.
     ends : ndarray of int64 or None
         Position after the last rating of each cell, in the order of `in_cells`; None if the
         problem has no cells.
@@ -56,7 +57,7 @@ class FactorisationProblem(GradientProblem):
 
     releases_interpreter: ClassVar[bool] = True
     name: ClassVar[str] = "factorisation"
-    each: Each = map  # calls a function for the parts of a pass over all ratings; not pickled
+    each: Each = map  # calls a function for each part of a pass over the ratings; not pickled
 
     def __init__(self, ratings: RatingArrays, loss: str, ends: np.ndarray | None = None) -> None:
         self.ratings = ratings
@@ -87,7 +88,7 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def cells(self) -> CompiledPass | None:  # type: ignore[override]
-        """The compiled pass by cells; a cell has a group of users' ratings of a group of items."""
+        """The compiled pass by cells; in a cell, a group of users has rated a group of items."""
         if self.ends is None:
             return None
         return CompiledPass(quanta.factors_quantum, self.ratings, self.ends)
@@ -98,13 +99,13 @@ class FactorisationProblem(GradientProblem):
         return 2 * self.n_rows * self.width
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take a step for each rating."""
+        """Take a step in place in `w` for each rating."""
         return float(factors.advance(w, self.ratings, rows, eta))
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Sum the gradients of some ratings; return the loss and the places that were written."""
+        """Add the gradients of some ratings to `out`; return the loss and the written places."""
         loss = float(factors.gradient(w, self.ratings, rows, out))
         users = np.unique(self.ratings.users[rows]).astype(np.int64)
         items = np.unique(self.ratings.items[rows]).astype(np.int64) + self.n_users
@@ -112,7 +113,7 @@ class FactorisationProblem(GradientProblem):
         return loss, (lines * self.width + np.arange(self.width)).ravel()
 
     def objective(self, params: np.ndarray) -> float:
-        """Return the mean loss plus the penalty over the number of ratings."""
+        """Return the mean loss plus the penalty divided by the number of ratings."""
         w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
         (of_losses,) = self.totals(np.array([self._sum_of_losses(w)]))
         loss = float(of_losses[0])
@@ -127,13 +128,13 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def _slices(self) -> list[tuple[int, int]]:
-        """Parts of the ratings; they do not depend on the threads, so sums have the same bits."""
+        """Parts of the ratings, independent of the threads, so that sums have the same bits."""
         return slices(self.n_rows)
 
     def among(self, whole: Whole) -> GradientProblem:
-        """As `GradientProblem.among`, with the mean, counts and biases of all parts' ratings.
+        """Return a copy as `GradientProblem.among` does, with the mean and counts of all ratings.
 
-        All ranks must call it. All parts must number the same users and items.
+        All ranks must call this method. All parts must number the same users and the same items.
         """
         own = self._copy_among(whole)
         (mean,) = own.totals(np.array([self.n_rows * self.ratings.mean]))
@@ -159,13 +160,13 @@ class FactorisationProblem(GradientProblem):
 
     @property
     def _strengths(self) -> np.ndarray:
-        """Strength of the penalty on each number of a user's or an item's part of the vector."""
+        """Strength of the penalty on each element of the part of one user or item."""
         ratings = self.ratings
         alphas = [ratings.alpha] * ratings.n_factors + [ratings.bias_alpha] * ratings.biases
         return np.asarray(alphas)
 
     def _feasible(self, params: np.ndarray) -> np.ndarray:
-        """Set to zero the factors that the sum of workers' changes has made negative."""
+        """Return `params`, or a copy with factors at least 0 if factors must not be negative."""
         if not self.ratings.nonnegative:
             return params
         lines = params.reshape(-1, self.width).copy()
@@ -174,7 +175,7 @@ class FactorisationProblem(GradientProblem):
         return lines.reshape(-1)
 
     def view(self, model: Model) -> Params:
-        """Return the vector with feasible factors, as the users' form of the model."""
+        """Return a model of the engine as `Params`, with factors set to zero as in `_feasible`."""
         known = params_of(model)
         average = None if known.average is None else self._feasible(known.average)
         return Params(self._feasible(known.params), known.t, average)
@@ -194,18 +195,19 @@ class FactorisationProblem(GradientProblem):
         return biases[:n], lines[:n, :k], biases[n:], lines[n:, :k]
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Return a run's default start: biases fitted without factors, and small drawn factors.
+        """Return a run's default start: biases fitted without factors, and small random factors.
 
-        The biases of all items and of all users are fitted alternately, `SWEEPS` times. Each fit is
-        one step of Newton's method. For squared error this step gives the shrunk mean of the
-        residuals without the bias that is fitted.
+        The biases of all items, and then the biases of all users, are fitted `SWEEPS` times. Each
+        fit is one step of Newton's method. For squared error this step sets a bias to the shrunk
+        mean of its residuals, which are computed without this bias.
 
         Parameters
         ----------
         seed : int, default=0
-            Seed for the factors. The factors are normal numbers around zero, or the absolute values
-            of such numbers if factors must not be negative. The product of a user's and an item's
-            factors has `FIRST_SHARE` of the residuals' standard deviation.
+            Seed for the factors. They are drawn from a normal distribution with mean zero. If
+            factors must not be negative, they are the absolute values of such draws. The product of
+            a user's and an item's factors has a standard deviation of `FIRST_SHARE` times the
+            standard deviation of the residuals.
         """
         lines = np.zeros((self.n_users + self.n_items, self.width), self.dtype)
         k = self.ratings.n_factors
@@ -245,7 +247,7 @@ class FactorisationProblem(GradientProblem):
 
     @once
     def residual(self) -> float:
-        """Standard deviation of the residuals of mean and biases; 1 for the logistic loss."""
+        """Standard deviation of the ratings minus mean and biases; 1 for the logistic loss."""
         if self.loss == "logistic":
             return 1.0
         n_lines = self.n_users + self.n_items
@@ -261,10 +263,10 @@ class FactorisationProblem(GradientProblem):
         return max(size, least) or 1.0
 
     def unexplained(self, params: np.ndarray | None = None) -> float:
-        """Return the residuals' size at a vector: root mean square of the losses' derivatives.
+        """Return the size of the residuals at a vector: the root mean square of loss derivatives.
 
-        With `params` None the vector has only biases. For the logistic loss the returned value is
-        then an upper bound for any vector.
+        If `params` is None, the factors are taken as zero. For the logistic loss this method
+        returns 0.5, an upper bound for any vector.
         """
         if self.loss == "logistic":
             return 0.5
@@ -278,11 +280,12 @@ class FactorisationProblem(GradientProblem):
         """Return a penalty at which factors do not explain chance.
 
         The penalty subtracts `alpha` from every singular value of the matrix that the factors
-        explain. Consider n numbers of size s at random places of a matrix. Their largest singular
-        value is about ``s (sqrt(a) + sqrt(b))``, where a is the mean number of entries in a row and
-        b the mean in a column. Both means count each row and column once per entry, because the
-        largest rows and columns decide. The size s is the size of the residuals at `params`; with
-        `params` None, at the biases alone.
+        explain. Consider a matrix with n random entries of size s at random places. Its largest
+        singular value is about ``s (sqrt(a) + sqrt(b))``, where a is the mean number of entries in
+        a row, and b is the mean number of entries in a column. In both means each row or column is
+        weighted by its number of entries, because the largest rows and columns determine the
+        singular value. The size s is the size of the residuals at `params`, as `unexplained`
+        returns it.
 
         Source: Bandeira and van Handel 2016, "Sharp nonasymptotic bounds on the norm of random
         matrices", with the mean over entries in place of their largest sums of squares.
@@ -292,16 +295,17 @@ class FactorisationProblem(GradientProblem):
         return self.unexplained(params) * size_of_chance(parts)
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
-        """Return a copy of the problem with another penalty on the factors."""
+        """Return a copy of the problem with the same arrays and another penalty on the factors."""
         return self._with(self.ratings._replace(alpha=float(alpha)))
 
     def with_bias_pace(self, pace: float) -> FactorisationProblem:
-        """Return a copy of the problem whose steps for biases are `pace` times its factor steps.
+        """Return a copy of the problem whose step size of biases is `pace` times that of factors.
 
-        A factor has the unit of a rating's square root, and a bias has the unit of a rating. So the
-        right step size for factors has the unit of one over a rating, and the right step size for
-        biases has no unit. A fit does not depend on the ratings' unit only if the pace has the unit
-        of a rating, as `residual` has.
+        The copy shares the arrays of this problem. A factor has the unit of a rating's square root,
+        and a bias has the unit of a rating. So the correct step size of factors has the unit of one
+        over a rating, and the correct step size of biases has no unit. Therefore a fit is
+        independent of the unit of the ratings only if `pace` has the unit of a rating. `residual`
+        has this unit.
         """
         return self._with(self.ratings._replace(bias_pace=float(pace)))
 
@@ -313,7 +317,8 @@ class FactorisationProblem(GradientProblem):
     def divided(self, held: np.ndarray) -> tuple[FactorisationProblem, FactorisationProblem]:
         """Return two problems: one of the ratings that are not held out, one of the others.
 
-        Both have the users, the items, their order and the mean of this problem.
+        Both problems have the same users and items, in the same order, and the same mean as this
+        problem. Both have copies of their ratings.
 
         Parameters
         ----------
@@ -342,17 +347,18 @@ class FactorisationProblem(GradientProblem):
         return made
 
     def _with(self, ratings: RatingArrays) -> FactorisationProblem:
-        made = copy.copy(self)  # shares the fitted biases, which do not depend on these settings
+        made = copy.copy(self)  # shares cached biases, which do not depend on these settings
         made.ratings, made.each = ratings, self.each
         return made
 
     @property
     def sharpness(self) -> float:
-        """Curvature, about, of a rating's loss along its user's and item's factors after a fit.
+        """Approximate curvature of a rating's loss along the factors of its user and item.
 
-        Suppose that the products of k factors explain residuals of size s. Then the squared lengths
-        of a user's and an item's factors are about s sqrt(k). Biases are already fitted when a run
-        begins. Factors tolerate long steps, but long steps would only perturb the biases.
+        This is the curvature after a fit. Suppose that the products of k factors explain residuals
+        of size s. Then the squared length of a user's factors, or of an item's, is about s sqrt(k).
+        Biases are already fitted when a run begins. Factors tolerate long steps, but long steps
+        would only perturb the biases. So biases count with the weight `BIAS_CAUTION`.
         """
         bound = losses.CURVATURE[losses.CODES[LOSSES[self.loss]]]
         lengths = self.residual * math.sqrt(self.ratings.n_factors)
@@ -360,11 +366,12 @@ class FactorisationProblem(GradientProblem):
         return 2.0 * bound * lengths
 
     def curvature(self) -> np.ndarray:
-        """Return the curvature along each number of the vector.
+        """Return the curvature along each coordinate of the vector.
 
-        The curvature of a number is the curvature of one rating's loss, times the number of ratings
-        of its user or item. For a bias it is multiplied by the pace of biases, since curvature
-        times step size is what matters.
+        The curvature of a coordinate is the curvature of one rating's loss, multiplied by the
+        number of ratings of its user or item, plus the curvature of the penalty. For a bias, the
+        curvature of the penalty is multiplied by the pace of biases, because only the product of
+        curvature and step size matters.
         """
         of_line = 0.5 * self.sharpness * self._counts
         paces = np.append(
@@ -403,7 +410,7 @@ def factorisation(
     nonnegative: bool = False,
     dtype: Any = np.float32,
 ) -> FactorisationProblem:
-    """State the factorisation of a matrix with some known entries.
+    """State the factorisation of a matrix with some known entries as a problem.
 
     The objective is::
 
@@ -411,28 +418,28 @@ def factorisation(
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
     divided by the number of ratings. The penalty is a ridge: the same `alpha` shrinks the factors
-    of every user and item, whatever their number of ratings. For one of n ratings the step takes
-    alpha / n of the penalty (as in Hogwild!; Koren takes alpha for each rating).
+    of every user and item, for any number of ratings. The step for one of the n ratings of a user
+    or item uses the penalty alpha / n, as in Hogwild!; Koren uses alpha for each rating.
 
     Parameters
     ----------
     users, items : array-like of int of shape (n_ratings,)
-        User and item of each rating, counted from 0.
+        User and item of each rating, numbered from 0.
     ratings : array-like of shape (n_ratings,)
-        The ratings. A pair that occurs twice counts as two ratings, each with its loss.
+        The ratings. A pair of user and item that occurs twice counts as two ratings.
     shape : (int, int) or None, default=None
-        Number of users and number of items; None: the largest numbers that occur, plus one.
+        Number of users and number of items; by default the largest numbers that occur, plus one.
     n_factors : int, default=8
-        Number of factors in each p_u and q_i; 0: biases alone.
+        Number of factors in each p_u and q_i. If 0, the model has only biases.
     biases : bool, default=True
-        Whether the model has biases b and c, and a mean, which is the mean of all ratings and is
+        Whether the model has biases b and c and a mean. The mean is the mean of all ratings and is
         not fitted. Without biases the prediction is p_u . q_i.
     loss : {"squared_error", "logistic"}, default="squared_error"
-        "squared_error": ``(r - z)^2 / 2``. "logistic": ``log(1 + exp(z)) - r z``, for ratings from
-        0 to 1. The prediction is z.
+        Loss of a rating r with the prediction z. "squared_error": ``(r - z)^2 / 2``. "logistic":
+        ``log(1 + exp(z)) - r z``, for ratings from 0 to 1.
     alpha, bias_alpha : float, default=1.0
-        Strength of the penalty on factors, and on biases. With an `alpha` below
-        ``problem.noise_edge()`` the factors also explain chance.
+        Strength of the penalty on factors, and strength of the penalty on biases. If `alpha` is
+        below ``problem.noise_edge()``, the factors also explain chance.
     nonnegative : bool, default=False
         Whether the factors (not the biases) must be at least 0.
     dtype : dtype, default=float32
@@ -441,9 +448,9 @@ def factorisation(
     Returns
     -------
     FactorisationProblem
-        ``report.model.params`` is a vector with a part for each user, then for each item. A part
-        has the factors, and last the bias. ``problem.split(params)`` returns the biases and the
-        factors.
+        A problem for `solve`. After the run, ``report.model.params`` is a vector with a part for
+        each user, followed by a part for each item. A part contains the factors and then the bias.
+        ``problem.split(params)`` returns views of the biases and the factors.
 
     Raises
     ------
@@ -454,12 +461,13 @@ def factorisation(
     Notes
     -----
     Plain `SGD()` takes a step for each rating, in a compiled pass (`GradientProblem.advance`).
-    Mini-batches and your own rules use gradients of blocks. On one vector without locks
-    (``Shared(exchange=None)``) this is Hogwild!'s own application. The ratings are copied into
-    tiles of a few users and a few items: two workers seldom write the factors of the same user or
-    item, and the factors of a block fit into the caches. A shuffled epoch draws the order of the
-    blocks, and the order of the ratings in each block. The initial factors are drawn;
-    ``start=problem.start(seed)`` draws others.
+    Mini-batches and your own rules use gradients of blocks. A run on one vector without locks
+    (``Shared(exchange=None)``) is the application in the Hogwild! paper.
+
+    The ratings are copied, in an order by cells of a few users and a few items. So two workers
+    seldom write the factors of the same user or item, and the factors of a block fit into the
+    caches. A shuffled epoch draws the order of the blocks, and the order of the ratings in each
+    block. The initial factors are drawn at random; ``start=problem.start(seed)`` draws others.
 
     Examples
     --------
@@ -500,7 +508,7 @@ class FactorisationForm(NamedTuple):
 
 
 def checked_form(form: FactorisationForm, dtype: Any) -> FactorisationForm:
-    """Return a form with plain numbers; refuse an invalid form or an invalid type of the vector.
+    """Return a form with plain Python numbers; refuse an invalid form or dtype of the vector.
 
     Raises
     ------
@@ -530,12 +538,12 @@ def build(
 ) -> FactorisationProblem:
     """Make the problem of checked ratings.
 
-    counts : number of ratings of each user, and of each item. The penalty of a user or item is
-        divided among them. They exceed the counts in `users` and `items` if earlier ratings count
-        too
-    mean : mean that the predictions add
+    users, items, values : the ratings; they are copied
+    counts : number of ratings of each user, and of each item, among which the penalty of the user
+        or item is divided; larger than in `users` and `items` if earlier ratings also count
+    mean : constant term of the predictions
     seed : seed for the order of the ratings
-    each : see `FactorisationProblem`
+    each : as in `FactorisationProblem`
     """
     n_lines = sum(map(len, counts))
     memory.require(
@@ -567,9 +575,9 @@ def build(
 
 
 def size_of_chance(counts: Sequence[np.ndarray]) -> float:
-    """Return the largest singular value of noise of size 1 at the rated places.
+    """Return about the largest singular value of a matrix of noise of size 1 at the rated places.
 
-    See `FactorisationProblem.noise_edge`.
+    `FactorisationProblem.noise_edge` has the formula.
 
     counts : number of ratings of each user, and of each item
     """
@@ -578,7 +586,7 @@ def size_of_chance(counts: Sequence[np.ndarray]) -> float:
 
 
 def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:
-    """Return ratings as float64; refuse sizes for which a vector or sums of squares overflow."""
+    """Return ratings as float64; refuse ratings so large or small that their squares overflow."""
     require_unmasked("ratings", ratings)
     try:
         values = np.asarray(ratings, dtype=np.float64)
@@ -601,7 +609,7 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
             f"the largest that a fit in {np.dtype(dtype)} allows: divide all of them by a number."
         )
     least = max(float(np.finfo(dtype).tiny), 1.0 / LARGEST)
-    # a probability as small as this counts as 0
+    # with the logistic loss, a rating as small as this counts as 0
     vanishing = (np.abs(values) < least) & (values != 0.0) & (loss != "logistic")
     if vanishing.any():
         first = int(np.argmax(vanishing))
@@ -622,7 +630,7 @@ def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndar
 def checked_lines(
     users: Any, items: Any, n_ratings: int, shape: tuple[int, int] | None
 ) -> list[tuple[np.ndarray, int]]:
-    """Check each rating's user and item; return (users, n_users) and (items, n_items)."""
+    """Check the user and item of each rating; return (users, n_users) and (items, n_items)."""
     if shape is not None:
         if len(ranges.several(shape=shape)) != 2:
             raise ValueError(f"shape must be the numbers of users and of items; got {shape!r}.")
@@ -654,7 +662,7 @@ def checked_lines(
 
 
 def mean_of(values: np.ndarray, loss: str) -> float:
-    """Return the origin of biases: the mean, or for a logistic loss its logit, made finite."""
+    """Return the constant term: the mean, or for the logistic loss a finite logit of the mean."""
     mean = float(values.mean())
     if loss == "squared_error":
         return mean
@@ -671,17 +679,18 @@ def in_cells(
     seed: int,
     each: Each = map,
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-    """Order ratings cell by cell: neighbouring ratings belong to few users and few items.
+    """Order ratings by cells, in which neighbouring ratings belong to few users and few items.
 
-    Users and items are drawn at random into groups with about the same number of ratings. A cell
-    has the ratings of one group of items by one group of users. Cells follow each other along
-    diagonals. Neighbouring cells therefore have no user and no item in common
-    (`hogshare.kernels.schedule.grid_quanta`). Within a cell the ratings are in a random order.
+    Users are divided at random into groups with about the same number of ratings; items are divided
+    in the same way. A cell has the ratings of one group of items by one group of users. The cells
+    are ordered along diagonals of the grid of groups, so neighbouring cells have no user and no
+    item in common (`hogshare.kernels.schedule.grid_quanta`). The ratings within a cell are in a
+    random order. The arguments are not changed.
 
     Parameters
     ----------
     each : callable
-        See `FactorisationProblem`; the order does not depend on it.
+        As in `FactorisationProblem`; the resulting order does not depend on it.
 
     Returns
     -------
@@ -690,7 +699,7 @@ def in_cells(
         Position after the last rating of each cell.
     """
     n, rng = len(values), np.random.default_rng(seed)
-    # an even number: two workers that take cells alternately then each stay with their own users
+    # an even number, so that two workers that take cells alternately each have their own users
     n_groups = 2 * int(math.sqrt(n / CELL_RATINGS) / 2.0)
     n_groups = max(FEWEST_GROUPS, min(MOST_GROUPS, n_groups))
     groups = tuple(groups_of(count, n_groups, rng) for count in counts)
@@ -705,7 +714,7 @@ def in_cells(
     list(each(count, range(len(parts))))
     of_cells = counted.sum(axis=0)
     ends = np.cumsum(of_cells)
-    # a cell has the ratings of the first slice first, then those of the second, and so on
+    # in a cell, the ratings of the first slice come first, followed by the second slice's
     places = np.cumsum(counted, axis=0) - counted + (ends - of_cells)
     out = np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, values.dtype)
 
@@ -735,5 +744,5 @@ def groups_of(counts: np.ndarray, n_groups: int, rng: np.random.Generator) -> np
 
 
 def slices(n: int) -> list[tuple[int, int]]:
-    """Return begin and end of each part of `n` ratings, for passes that run in parallel."""
+    """Return the start and the end of each part of `n` ratings, for passes that run in parallel."""
     return [(n * k // SLICES, n * (k + 1) // SLICES) for k in range(SLICES)]

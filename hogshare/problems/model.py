@@ -1,4 +1,4 @@
-"""A linear model's state: the start and the result of a run."""
+"""The state of a linear model, which is the start and the result of a run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class Model:
     Attributes
     ----------
     coef : ndarray of shape (n_columns, n_features)
-        Last iterate; one row for a binary or regression problem, one per class otherwise. In memory
-        the result of a run is ordered feature by feature, so its transpose is contiguous.
+        Last iterate: one row for a binary or regression problem, otherwise one row for each class.
+        In memory, the result of a run is ordered feature by feature, so its transpose is
+        contiguous.
     intercept : ndarray of shape (n_columns,)
         Last iterate.
     t : float
@@ -29,10 +30,10 @@ class Model:
     average_coef, average_intercept : ndarray or None
         Mean of the iterates since averaging began, if requested.
     memory : ndarray of shape (n_rows, n_columns), mapping of str to ndarray, or None
-        Memory of `SAGA` and `SDCA`: for every row of the problem the derivative of its loss at its
-        last visit (SDCA's dual variables with the opposite sign). A run that starts from the model
-        on the same rows continues with this memory. For a problem with a gradient function, the
-        memory is the rule's state of each worker, by name.
+        Memory of `SAGA` and `SDCA`: for each row of the problem, the derivative of the row's loss
+        at the row's last visit. For SDCA these are the dual variables with the opposite sign. A run
+        that starts from the model on the same rows continues with this memory. For a problem with a
+        gradient function, the memory is the rule's state of each worker, by name.
 
     Examples
     --------
@@ -50,32 +51,33 @@ class Model:
     memory: Any = None
 
     def is_finite(self, squares: float = math.inf) -> bool:
-        """Return whether all numbers of the last iterate, and of its average if any, are finite.
+        """Return whether all values of the last iterate, and of the average if any, are finite.
 
         squares : float, default=inf
-            The sum of the coefficients' squares, if known.
+            The sum of the squares of `coef`, if known; if it is finite, `coef` is not read.
         """
         parts = (self.coef, self.intercept, self.average_coef, self.average_intercept)
         unknown = parts[1:] if math.isfinite(squares) else parts
         return all(_is_finite(part) for part in unknown if part is not None)
 
     def is_zero(self) -> bool:
-        """Return whether every number of the last iterate is zero."""
+        """Return whether all values of the last iterate are zero."""
         return not (np.asarray(self.coef).any() or np.asarray(self.intercept).any())
 
 
 @dataclass(frozen=True)
 class Handed(Model):
-    """A start that a run may write: it continues in these arrays, which become its model.
+    """A start whose arrays the run overwrites; the arrays become the run's result.
 
-    An estimator starts from its own model in this way: otherwise `partial_fit` would copy all of it
-    to change a little. The arrays satisfy `in_place`: they have the rows' dtype, and `coef` and
-    `average_coef` are ordered in memory as in the engine, feature by feature.
+    An estimator passes its own model in this form, because `partial_fit` would otherwise copy the
+    whole model to change a small part of it. The arrays must satisfy `in_place`: they have the
+    dtype of the rows, and `coef` and `average_coef` are ordered in memory as in the engine, feature
+    by feature.
     """
 
 
 def columns_last(coef: np.ndarray) -> np.ndarray:
-    """Return coefficients (n_columns, n_features) as an engine's vector; a view if possible."""
+    """Return coefficients (n_columns, n_features) as an engine's vector, a view if possible."""
     return np.asarray(coef).T.reshape(-1)
 
 
@@ -92,7 +94,7 @@ def in_place(coef: np.ndarray, dtype: np.dtype) -> bool:
 
 
 def sum_of_squares(part: np.ndarray) -> float:
-    """Sum the squares of a part of a model, without a copy if the part is contiguous in memory."""
+    """Sum the squares of a part of a model; if the part is contiguous, do not copy it."""
     if type(part) is not np.ndarray or part.dtype not in FLOATS:
         return float(np.square(part, dtype=np.float64).sum())
     return float(squares(frozen(columns_last(part))))
@@ -104,7 +106,7 @@ def _is_finite(part: np.ndarray) -> bool:
 
 
 def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
-    """Shrink every coefficient towards zero; this maps the dual rule's vector to its model."""
+    """Shrink coefficients towards zero; this maps the vector of the dual rule to its model."""
     if threshold == 0.0:
         return coef
     sizes = np.maximum(np.abs(coef) - coef.dtype.type(threshold), 0.0)

@@ -1,4 +1,4 @@
-"""The state of a problem with a gradient function, as one vector: a run's start and result."""
+"""The state of a problem with a gradient function: one vector, a run's start or result."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Params:
         Mean of the iterates since averaging began, if requested.
     memory : mapping of str to ndarray, or None
         The rule's state (`hogshare.Rule.state`), such as velocities or moments, with a row for each
-        worker. A run with the same rule that starts from the model continues with it. If that run
-        has more workers, the additional workers begin with copies.
+        worker. A run with the same rule that starts from this model continues with this state. If
+        the new run has more workers, the additional workers begin with copies.
 
     Examples
     --------
@@ -41,12 +41,12 @@ class Params:
     memory: Mapping[str, np.ndarray] | None = field(default=None, kw_only=True)
 
     def is_finite(self) -> bool:
-        """Return whether all numbers are finite, including the average's."""
+        """Return whether all values of the last iterate, and of the average if any, are finite."""
         parts = (self.params, self.average)
         return all(bool(np.isfinite(part).all()) for part in parts if part is not None)
 
 
 def params_of(model: Model) -> Params:
-    """Return an engine's model as one vector."""
+    """Return a model of the engine as `Params`, whose vectors are views of the model."""
     average = model.average_coef
     return Params(model.coef[0], model.t, None if average is None else average[0])

@@ -1,9 +1,9 @@
 """The two kinds of problems, and the type of any problem.
 
-Kernels step through the rows of a linear problem (`has_rows`). For any other problem the engine
-requests the gradient of a block; a user's problem derives from `hogshare.problems.GradientProblem`.
-`has_rows` and `by_gradient` distinguish the two kinds. Attributes that both kinds have may be used
-on any problem.
+Kernels step through the rows of a linear problem (`has_rows`). For any other problem
+(`by_gradient`) the engine calls the problem for the gradient of a block. A user's problem derives
+from `hogshare.problems.GradientProblem`. Code may use the attributes that both kinds have on any
+problem.
 """
 
 from __future__ import annotations
