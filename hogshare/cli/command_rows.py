@@ -261,7 +261,7 @@ def opened(
 
 @contextmanager
 def in_flags(args: Any, expected: Expected | None) -> Iterator[None]:
-    """In a with block, add to readers' errors the options that would help."""
+    """In a with block, append advice about options to readers' errors."""
     from hogshare.cli import encoded_tables
     from hogshare.io import csv_text, libsvm, readers
     from hogshare.io.table_parts import NotEncoded
@@ -295,7 +295,7 @@ def _who_says_one(args: Any, expected: Expected | None) -> str:
 
 
 def _otherwise(args: Any, error: NotLibsvm | NotCSV) -> str:
-    """Return the end of a sentence on options for text whose format was misjudged."""
+    """Return advice on options for text of another format, to append to an error."""
     from hogshare.io import libsvm, sniffing
 
     if isinstance(error, libsvm.NotLibsvm):

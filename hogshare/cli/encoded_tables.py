@@ -179,7 +179,7 @@ def _called(column: str | int) -> str:
 
 
 def advice(error: NotEncoded) -> str:
-    """Return the end of a sentence on options for a refused column."""
+    """Return advice on options for a refused column, to append to an error."""
     flag = f"--drop {error.column} leaves the column out"
     if error.why == "missing":
         return (

@@ -96,7 +96,7 @@ class EpochProgress:
         self.progress = progress
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Prepare nothing."""
+        """Do nothing; scikit-learn's callbacks require the method."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Do nothing; scikit-learn's callbacks require the method."""
@@ -154,7 +154,7 @@ def _read(args: Any, loaded: command_rows.Loaded) -> tuple[Any, Any]:
     if any(label_tasks.missing(part).size for part in y):
         raise ValueError(f"{args.eval}: a model is scored on labels, and some are missing")
     if len({part.dtype.kind in "iufb" for part in y}) > 1:
-        # a part whose labels are all numbers reads "1" as a number, another part reads it as text
+        # a label "1" is a number in a part whose labels are all numbers, and text in other parts
         raise ValueError(
             f"{args.eval}: some labels are numbers and others are text: shuffle the rows, or write "
             "all labels as text"

@@ -270,7 +270,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     elif loaded.names:
         # set after the scores: with names, scoring rows without names would warn
         saved.attributes["feature_names_in_"] = np.array(loaded.names, dtype=object)
-    outputs.check_distinct({**read, **written})  # again: one may have become a link to another
+    outputs.check_distinct({**read, **written})  # again: a file may have become a link
     model_file.save(args.model, saved)
     if args.json:
         found = report_of(estimator)
@@ -423,7 +423,7 @@ def fitted(task: str, args: Any, *given: Any, scored: evaluation.Evaluation | No
             else:
                 estimator._on_epoch = lambda epoch, snapshot: epochs.heard(estimator)
         elif args.estimator in SOON_FITTED and few_rows.are_few(given[0]):
-            pass  # with callbacks the workers fit, even few rows, and may compile kernels first
+            pass  # with callbacks, workers fit even few rows, and may have to compile kernels first
         elif hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(evaluation.EpochProgress(progress))
         else:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "joblib")
 OPTIONAL = ("rich", "matplotlib", "mpi4py", "psutil")
-# for a row of 67 values, among 47,236 features: a lower bound on the time of every SGD kernel
+# a lower bound on the time of every SGD kernel, for rows with 67 of 47,236 features
 FLOOR = "floor of sparse float32 rows, ns per nonzero"
 
 

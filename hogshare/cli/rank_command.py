@@ -55,7 +55,7 @@ class RankCommand:
 
     @property
     def n_workers(self) -> int:
-        """Number of workers of this rank: by default its share of the cores."""
+        """Number of workers of this rank; -1 stands for the rank's share of the cores."""
         jobs: int | None = getattr(self.args, "n_jobs", None)
         return -1 if jobs is None else jobs
 

@@ -19,7 +19,7 @@ DELIMITERS = ("\t", ";", "|", ",")  # tried in this order: a comma may be a deci
 BLANKS = " \t"  # any number of blanks and tabs
 NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blanks": BLANKS}
 
-LONGEST = 1 << 20  # bytes of a record with quotes; beyond it a quote counts as never closed
+LONGEST = 1 << 20  # most bytes of a record with quotes; a longer one counts as never closed
 FIRST = 10  # records from which the delimiter is inferred
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')

@@ -48,7 +48,7 @@ def bundled(loader: str, _: Path | None) -> Rows:
 
 
 def digits(_: Path | None) -> Rows:
-    """Load the digits 0 to 4 against 5 to 9."""
+    """Load scikit-learn's digits, with label 0 for the digits 0 to 4 and 1 for 5 to 9."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)

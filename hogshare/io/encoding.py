@@ -25,8 +25,8 @@ from hogshare.system.callers import users_line
 from hogshare.system.messages import counted
 
 NUMBER, CATEGORY, EMPTY = "number", "category", "empty"
-SPARSE = 5  # mean number of encoded columns per column above which rows are sparse
-NARROW = 64  # number of encoded columns up to which rows are dense
+SPARSE = 5  # rows are sparse if columns have, on average, more encoded columns than this,
+NARROW = 64  # and there are more encoded columns than this in all
 
 # fitted attributes, in addition to scikit-learn's
 FITTED = ("kinds_", "categories_", "means_", "scales_", "with_missing_", "is_sparse_")

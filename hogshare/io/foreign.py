@@ -36,7 +36,7 @@ BINARY: dict[bytes, str] = {
     b"______LightGBM_Binary_File_Token": "a binary data set of LightGBM, whose columns are bins: "
     "name the file that it was made of",
     b"{L\0\0\0\0\0\0\0": XGBOOST,
-    # the version's length precedes it, for 9.9.0 and for 9.11.9
+    # the length of the version precedes the version, here of 9.9.0 and of 9.11.9
     **dict.fromkeys((b"\6\0\0\0009.", b"\7\0\0\0009."), f"a model of Vowpal Wabbit {A_MODEL}"),
     **dict.fromkeys(
         (b"\6\0\0\0\0\0\0\0009.", b"\7\0\0\0\0\0\0\0009."),
@@ -78,7 +78,7 @@ _NUMBER = rb"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?"
 # label, weight and base; a tag, directly before the first bar; the bar
 _VOWPAL = re.compile(rb"(?:%b(?:[ \t]+%b){0,2}[ \t]+)?(?:'[^\s|]*)?\|" % (_NUMBER, _NUMBER))
 _FEATURE = re.compile(rb"[^\s|:]+:%b\Z" % _NUMBER)
-_BETWEEN_CELLS = re.compile(rb"\S\||\|(?![^\s|\d.+-])")  # a bar behind a cell, or before no name
+_BETWEEN_CELLS = re.compile(rb"\S\||\|(?![^\s|\d.+-])")  # a bar after a cell, or not before a name
 
 
 def named(head: bytes) -> str:

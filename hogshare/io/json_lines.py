@@ -84,7 +84,7 @@ class JsonTable:
 
 
 def _objects(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Iterate over the objects, with numbers as written, each with its line's number."""
+    """Iterate over the objects, each with its line's number; their numbers are text as written."""
     for number, line in enumerate(lines.text.splitlines(), lines.number):
         if not line.strip():
             continue

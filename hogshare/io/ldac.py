@@ -39,7 +39,7 @@ def _unlabelled(rows: Rows) -> Rows:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Have error messages say LDA-C instead of LIBSVM text."""
+    """In a with block, replace LIBSVM text by LDA-C in error messages."""
     try:
         yield
     except libsvm.NotLibsvm as error:

@@ -46,7 +46,7 @@ NAME = re.compile(
 END = "s?([_ .-]?(id|name|idx|index|code|key|num|number))?"  # possible endings of such a name
 EVENT = "((unix|event)[_ .-]?)?"  # a time such as watch_time is a duration, which may be a rating
 WHEN = f"{EVENT}time([_ .-]?stamp)?([_ .-]?ms)?|{EVENT}date([_ .-]?time)?|ts|[a-z]+_at"
-# names of columns in a first line, and the place of each; a time is in none of the three places
+# names of columns in a first line, and the place of each; times come after the first three columns
 PLACES = {
     "user": (re.compile(rf"(?i)({PEOPLE}){END}"), 0),
     "rating": (re.compile(r"(?i)ratings?|[a-z]+[_ .-]ratings?|stars|score"), 2),
@@ -75,7 +75,7 @@ class KnownIds(NamedTuple):
     items: frozenset[str]
 
     def count(self, cells: Sequence[str]) -> int:
-        """Return the number of a line's two ids that are known."""
+        """Return how many of a line's two ids are known: 0, 1 or 2."""
         return (cells[0] in self.users) + (cells[1] in self.items)
 
 
@@ -385,7 +385,7 @@ def _of_npz(source: Source) -> Ratings:
         return _of_entries(source.name, X.tocoo().coords, X.data)
     if form != "coo":  # zeros that fill blocks or diagonals of other formats are not ratings
         raise ValueError(f"{source.name}: {what} is CSR, CSC or COO, and this is {form!r}")
-    # read from its coordinates: in CSR, entries of the same pair would be added
+    # read as COO: conversion to CSR would add the entries of the same pair
     arrays = npz.read_arrays(source, what, {"coords", "data", "shape", *COORDINATES}.intersection)
     coords = arrays.get("coords", [arrays.get(name) for name in COORDINATES])
     for line in coords:

@@ -103,9 +103,9 @@ def row_blocks(name: str, thing: Any) -> list[Any]:
         )
     if hasattr(thing, "numblocks") and getattr(thing, "ndim", 1) == 2 and thing.numblocks[1] > 1:
         thing = thing.rechunk({1: -1})
-    # An array's tasks must have names of their own. Dask may fuse tasks in different ways for X
-    # alone and for X[:5] or y, but gives them the same name. It would then load each chunk once for
-    # X and once for y.
+    # Do not let Dask fuse an array's tasks. It may fuse them in different ways for X alone and for
+    # X[:5] or y, and would give the different tasks the same name. Each chunk would then be loaded
+    # once for X and once for y.
     found = thing.to_delayed(optimize_graph=not hasattr(thing, "numblocks"))
     return list(found.ravel() if hasattr(found, "ravel") else found)
 

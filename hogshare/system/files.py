@@ -23,7 +23,7 @@ from hogshare.system.interrupts import DeferredSignals
 
 LONG = 64  # bytes: a longer name is replaced by its digest in the draft's name
 PIECE = 1 << 24  # bytes that are written between two checks for signals
-LINKS = 40  # links in a row, at most, as in the kernel
+LINKS = 40  # largest number of links in a row, as in the kernel
 
 
 def check(path: str | Path) -> None:

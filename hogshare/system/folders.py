@@ -23,7 +23,7 @@ POSIX = os.name == "posix"
 READ = os.O_RDONLY  # further flags: refuse a link, and do not wait for the other end of a pipe
 for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
     READ |= getattr(os, _flag, 0)
-LINKS = 40  # links in a row, at most, as in the kernel
+LINKS = 40  # largest number of links in a row, as in the kernel
 ABOVE, OURS, MADE = range(3)  # kinds; only we make a `MADE` level, so it is never a link
 
 
@@ -154,7 +154,7 @@ def _status(level: str, kind: int, make: bool) -> os.stat_result:
     except FileNotFoundError:
         if not make:
             raise
-    with contextlib.suppress(FileExistsError):  # made meanwhile: examined like any other
+    with contextlib.suppress(FileExistsError):  # made by another process meanwhile
         os.mkdir(level, 0o755 if kind == ABOVE else 0o700)
     return os.lstat(level)
 

@@ -182,7 +182,7 @@ class _Fork:
                 first = busy
                 continue
             self.taken = locks
-            # no thread can begin an import now; Python itself takes this lock next anyway
+            # no thread can begin an import now; Python itself would take this lock next
             _imp.acquire_lock()
             self.has_import_lock = True
             if not _others_import() and locks == [lock for _, lock in _found()]:

@@ -54,7 +54,7 @@ def note(error: BaseException) -> None:
 
 
 def taken() -> list[BaseException]:
-    """Return and clear this process's errors: one for each call missed since `taken` was called."""
+    """Return and clear this process's errors, one for each call missed since the last `taken`."""
     global _count, _last
     errors = [] if _last is None else [_last] * _count
     _count, _last = 0, None

@@ -101,7 +101,7 @@ def seconds(**values: float) -> None:
 
 
 def numbers(**values: Any) -> tuple[float, ...]:
-    """Return the only value as floats; raise ValueError unless it is a sequence of numbers."""
+    """Return the only argument as floats; raise ValueError unless it is a sequence of numbers."""
     found = several(**values)
     if not all(map(is_number, found)):
         ((name, value),) = values.items()
@@ -110,7 +110,7 @@ def numbers(**values: Any) -> tuple[float, ...]:
 
 
 def several(**values: Any) -> tuple[Any, ...]:
-    """Return the only value as a tuple; raise ValueError unless it is a sequence, not a string."""
+    """Return the only argument as a tuple; raise ValueError unless it is a sequence, no string."""
     ((name, value),) = values.items()
     try:
         if not isinstance(value, str | bytes | dict):

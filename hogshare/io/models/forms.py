@@ -34,7 +34,7 @@ from hogshare.system import memory
 
 PLAIN = (type(None), bool, int, float, str)
 STORED = "biufU"  # kinds of arrays
-WORD_BYTES = 80  # of a short Python string and a reference to it
+WORD_BYTES = 80  # bytes of a short Python string and a reference to it
 CLASSES = (
     *(barriers.ASP, barriers.BSP, barriers.SSP, barriers.PBSP, barriers.PSSP),
     *(barriers.Fraction, barriers.Throttled, planes.Shared, planes.Master),

@@ -32,7 +32,7 @@ Arrays = Mapping[str, np.ndarray]
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 FITTING = range(-(1 << 63), 1 << 63)  # whole numbers within the range of int64
-VALUE_BYTES = 200  # of a UUID, the largest kind with a fixed size, and a reference to it
+VALUE_BYTES = 200  # bytes of a UUID, the largest kind with a fixed size, and a reference to it
 SCALARS = "biufmM"  # kinds of NumPy's scalars
 
 
@@ -196,7 +196,7 @@ def _nones(body: Any, arrays: Arrays, n: int) -> list[Any]:
 
 
 def _numbers(dtype: Any) -> IdForm:
-    """Return the form of values that an array stores directly."""
+    """Return the functions for values that an array stores directly."""
     kind = np.dtype(dtype).kind
     return IdForm(
         lambda values, put: put.array(values, dtype),
@@ -218,7 +218,7 @@ def _read_bytes(body: Any, arrays: Arrays, n: int) -> list[bytes]:
 
 
 def _as_bytes(to: Callable[[Any], bytes], made: Callable[[bytes], Any]) -> IdForm:
-    """Return the form of values that are stored as bytes."""
+    """Return the functions for values that are stored as bytes."""
     return IdForm(
         lambda values, put: _write_bytes([to(value) for value in values], put),
         lambda body, arrays, n: [made(one) for one in _read_bytes(body, arrays, n)],
@@ -226,7 +226,7 @@ def _as_bytes(to: Callable[[Any], bytes], made: Callable[[bytes], Any]) -> IdFor
 
 
 def _of_parts(made: Callable[[Any], Any]) -> IdForm:
-    """Return the form of values that are containers."""
+    """Return the functions for values that are containers."""
 
     def write_parts(values: list[Any], put: Storing) -> Any:
         parts = [part for value in values for part in value]

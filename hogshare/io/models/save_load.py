@@ -155,7 +155,7 @@ def load(path: PathLike) -> Any:
 
 
 def _steps(pipeline: Pipeline) -> tuple[dict[str, Any], Any]:
-    """Return the encoder of a pipeline in the form of a file, and the estimator."""
+    """Return the mapping that a file stores for a pipeline's encoder, and the estimator."""
     steps = [step for _, step in pipeline.steps]
     if len(steps) != 2 or type(steps[0]) is not TableEncoder:
         kinds = ", ".join(type(step).__name__ for step in steps)
@@ -188,7 +188,7 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
     from hogshare.solvers.outcome import versions
 
     check_is_fitted(estimator, fitted_attributes.mark(estimator))
-    _check_parameters(estimator)  # parameters may have been set since the fit; `load` checks too
+    _check_parameters(estimator)  # they may have been set since the fit, and `load` checks them
     attributes = fitted_attributes.plain(fitted_attributes.attributes(estimator))
     if _is_multilabel(estimator):
         attributes["multilabel"] = "sparse" if estimator._label_binarizer.sparse_input_ else "dense"
@@ -224,7 +224,7 @@ def _check_parameters(estimator: Any) -> None:
 
 
 def _is_unset(value: Any) -> bool:
-    """Whether a value is scikit-learn's default of a deprecated or changing parameter."""
+    """Whether a value is scikit-learn's default for a deprecated or changing parameter."""
     return isinstance(value, str) and value in ("deprecated", "warn")
 
 
