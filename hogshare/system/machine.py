@@ -49,8 +49,8 @@ class Machine:
     hand_over_ns: float = 80.0  # from one core's store to the store of another that waited for it
     # from the waking of a sleeping thread to its start on another core, while the waker runs on
     thread_wake_ns: float = 100_000.0
-    row_ns: float = 25.0  # time of a row without its values; not measured
-    column_value_ns: float = 1.2  # a value's time for each further column of the model; not measured
+    row_ns: float = 25.0  # a row, without its values; not measured
+    column_value_ns: float = 1.2  # a value, for each further column of the model; not measured
     measured: tuple[str, ...] = ()  # names of the constants that were measured
 
     def constants(self) -> dict[str, float]:
