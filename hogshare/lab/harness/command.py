@@ -17,12 +17,12 @@ Result = dict[str, Any]
 class Command(abc.ABC):
     """A part of ``hogshare bench`` or ``hogshare simulate``.
 
-    name : its name on the command line
-    help : its line in the list of measurements
-    description, examples : text above and below its options
-    settings : its options
-    is_drawn : whether it has a figure
-    check : refuses options that do not fit together, before data are read
+    name : name of the measurement on the command line
+    help : line of the measurement in the list of measurements
+    description, examples : texts above and below the options
+    settings : declarations of the options
+    is_drawn : whether the measurement has a figure
+    check : ``check(args)``, refuses options that do not fit together, before data are read
     """
 
     name: str
@@ -51,7 +51,7 @@ class Command(abc.ABC):
         return settings.defaults_of(self.settings, self.name, **others)
 
     def run(self, args: Any) -> int:
-        """Measure, print, and write the requested files; on MPI ranks if those are the runtime.
+        """Measure, print, and write the requested files; run on MPI ranks if they are the runtime.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class Command(abc.ABC):
         return self.run_locally(args)
 
     def run_locally(self, args: Any) -> int:
-        """Run in this process only; as `run`."""
+        """Run as `run`, but in this process only; return the exit code."""
         if self.check is not None:
             self.check(args)
         check_files(args)
@@ -84,7 +84,7 @@ class Command(abc.ABC):
 
 
 def check_files(args: Any) -> None:
-    """Refuse files that cannot be written, or are also read."""
+    """Refuse output files that cannot be written, or that are also input files."""
     outputs.check(args)
     if hasattr(args, "data"):
         read = command_rows.files_read(args, "--data", **{"--labels": args.labels})

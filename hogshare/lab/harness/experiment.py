@@ -1,4 +1,6 @@
-"""Contestants that run in rounds to a target; an experiment declares only its differences.
+"""Experiments: contestants that run in rounds to a target.
+
+An `Experiment` runs every contestant and makes the table; an instance declares its own parts only.
 
 The result is one dictionary of plain data, which is also the JSON output:
 
@@ -33,9 +35,10 @@ BRIEFLY = {"epochs": 1, "target": 0.0, "base_ms": 0.0, "stragglers": "none"}
 
 
 def reached_by_all(runs: Sequence[Row]) -> float:
-    """Return an objective that is reached by every run which ends better than it began.
+    """Return an objective that every run reaches which ends below its first objective.
 
-    At this objective the worst of these runs has made 99 % of its gain.
+    Each of these runs has an objective at which it has made 99 % of its gain. The result is the
+    largest of these. ValueError if no run ends below its first objective.
     """
     ends = [(run["trace"]["objective"][0], run["trace"]["objective"][-1]) for run in runs]
     gains = [(start, end) for start, end in ends if end is not None and end < start]
@@ -48,15 +51,15 @@ def reached_by_all(runs: Sequence[Row]) -> float:
 class Experiment(Command):
     """An experiment of contestants in rounds.
 
-    axes : the parts of a contestant, by the keys of runs and rows
-    contestants : ``contestants(settings)``, in the order of the table
-    problem : ``problem(args)``, the problem to minimise; may fill in options
-    run_once : ``run_once(problem, settings, contestant, seed)``
+    axes : names of the parts of a contestant, which are keys of runs and table rows
+    contestants : ``contestants(settings)``, the contestants in the order of the table
+    problem : ``problem(args)``, the problem to minimise; the function may fill in options
+    run_once : ``run_once(problem, settings, contestant, seed)``, the report of one run
     facts : ``facts(report)``, facts of a run for JSON, besides its contestant, round and trace
     numbers : numbers of the table
     notes : ``notes(result)``, sentences below the table
-    caption : the last sentence: a format string for the keys of the result and its settings
-    settle : ``settle(problem, settings)``, completes the settings that follow from others
+    caption : last sentence below the table, a format string with keys of the result and settings
+    settle : ``settle(problem, settings)``, the settings, completed by those that follow from others
     about : ``about(problem, settings)``, further keys of the result
     is_warmed : ``is_warmed(settings, contestant)``, whether the contestant has a warm-up run; the
         first contestant always has one
@@ -64,7 +67,8 @@ class Experiment(Command):
     target_of : ``target_of(runs)``, the default target
     doubts : ``doubts(result)``, warnings on the measured times
     heading : header of the contestants' column
-    rounds : the setting for the number of rounds; without its s, the key of a run's round
+    rounds : name of the setting for the number of rounds; without its s, it is the key of a run's
+        round
     panels : panels of the figure
     title : title of the figure, a format string like `caption`
     """
@@ -106,11 +110,12 @@ class Experiment(Command):
         Parameters
         ----------
         problem : Problem
+            The problem to minimise.
         settings : dict
-            All settings, filled in; a target of None is computed from the runs.
+            Values of all settings. A target of None is computed from the runs.
         runs_with : dict, default=None
-            Settings that replace others in the runs but not in the result, for example workers that
-            the caller started.
+            Settings that replace others in the runs but not in the result, for example a runtime
+            that the caller started.
 
         Returns
         -------
@@ -150,9 +155,9 @@ class Experiment(Command):
     def measure_once(
         self, problem: Any, settings: Settings, targets: Mapping[str, float] | None = None
     ) -> Result:
-        """Run every contestant once, without warm-up and progress.
+        """Run every contestant once, without warm-up and progress bar; return the result.
 
-        targets : targets of another result, by family
+        targets : targets by family, for example of another result; None: computed from the runs
         """
         runs = []
         for one in self.contestants(settings):
@@ -175,7 +180,7 @@ class Experiment(Command):
         }
 
     def names_of(self, contestant: Contestant) -> Row:
-        """Return the parts of a contestant by axis, and its joint name if it has several parts."""
+        """Return the parts of a contestant by axis, and a combined name if it has several parts."""
         parts = dict(zip(self.axes, contestant, strict=True))
         return {"contestant": ", ".join(contestant), **parts} if len(parts) > 1 else parts
 
@@ -197,7 +202,7 @@ class Experiment(Command):
     def targets_of(self, result: Result) -> dict[str, float]:
         """Return the target of each family: the given target, or one that the family's runs reach.
 
-        Without families there is a single one with an empty name.
+        Without families there is a single family, whose name is empty.
         """
         given, families = result["settings"].get("target"), dict[str, list[Row]]()
         for run in result["runs"]:
@@ -213,8 +218,8 @@ class Experiment(Command):
     def tabulate(self, result: Result) -> list[Row]:
         """Return one row for each contestant: its numbers over rounds.
 
-        A run that does not reach the target counts as infinitely long: a median is None if half of
-        the runs do not reach it.
+        A run that does not reach the target counts as infinitely long. If half of the runs do not
+        reach the target, the median is infinite, and is given as None.
         """
         targets = result["targets"] if self.family_of else {"": result["target"]}
         table: list[Row] = []
@@ -266,10 +271,10 @@ class Experiment(Command):
 
 
 def crowded(settings: Settings) -> list[str]:
-    """Return warnings before the runs: times are meaningless if workers share cores.
+    """Return warnings before the runs, if workers share cores and times would be meaningless.
 
-    There is no warning if workers sleep, because a sleeping worker leaves its core to others, nor
-    on a virtual clock.
+    There is no warning if workers sleep, because a sleeping worker leaves its core to others. There
+    is none on a virtual clock.
     """
     import joblib
 

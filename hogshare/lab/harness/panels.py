@@ -29,8 +29,10 @@ def objective(
 ) -> Panel:
     """Make a panel of the objective of each contestant's first run, with the target as a line.
 
-    along : a column of the trace; `of` computes another axis from a run
+    along : column of the trace for the horizontal axis
     label : label of the axis; ``{clock}`` becomes "virtual " for virtual seconds
+    of : ``of(run)``, values for the horizontal axis instead of a column
+    scale : scale of the axis, as in matplotlib
     """
 
     def draw(ax: Any, result: dict[str, Any]) -> None:
@@ -50,12 +52,12 @@ def objective(
 
 
 def megabytes(run: Mapping[str, Any]) -> list[float]:
-    """Return the megabytes sent at each point of a run's trace, in proportion to its blocks."""
+    """Return the megabytes sent until each point of a run's trace, in proportion to its blocks."""
     return [1e-6 * run["bytes"] * blocks / run["blocks"] for blocks in run["trace"]["blocks"]]
 
 
 def bars(key: str, label: str = "{clock}seconds to the target") -> Panel:
-    """Make a panel of a number of each contestant, with its range if a row has one."""
+    """Make a panel of bars: a number of each contestant's row, with its range if it has one."""
 
     def draw(ax: Any, result: dict[str, Any]) -> None:
         rows = result["table"]

@@ -1,6 +1,7 @@
-"""A measurement by all ranks of a job together, as ranks that share no memory; rank 0 prints.
+"""A measurement that all ranks of a job make together, without shared memory; rank 0 prints.
 
-Every rank executes the whole measurement in lockstep: it reads the rows, runs, and sums up.
+Every rank executes the whole measurement in lockstep with the others: it reads the rows, takes part
+in each run, and summarises the runs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from hogshare.lab.harness.command import Command, check_files
 
 
 def run(command: Command, args: Any) -> int:
-    """Measure by all ranks, print and store on rank 0; return the exit code.
+    """Measure on all ranks, print and write files on rank 0; return the exit code.
 
-    The measurement gets the runtime of all ranks in ``args.assigned``.
+    Every rank must call this function. The measurement finds the runtime of all ranks in
+    ``args.assigned``.
     """
     from hogshare.runtimes.mpi.runtime import MPI
 
@@ -45,7 +47,7 @@ def run(command: Command, args: Any) -> int:
 
 
 class Measuring(rank_command.RankCommand):
-    """The measurement, made by all ranks together."""
+    """A measurement that all ranks make together."""
 
     def __init__(self, args: Any, measured: Command) -> None:
         super().__init__(args, lambda args: 0, None)
@@ -53,7 +55,7 @@ class Measuring(rank_command.RankCommand):
 
     @property
     def n_workers(self) -> int:
-        """Workers of this rank: by default its share of the cores."""
+        """Number of workers of this rank; by default its share of the cores."""
         return int(self.args.workers or -1)
 
     def along(self, runtime: Any, has_all_rows: bool) -> tuple[Any, Mapping[str, Any]]:

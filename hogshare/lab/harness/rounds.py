@@ -1,4 +1,4 @@
-"""Contestants in rounds: all run in each round, so a slow minute affects all equally."""
+"""Contestants in rounds: all run in each round, so a slow minute affects all of them equally."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ def in_rounds(
     Parameters
     ----------
     contestants : sequence
+        The contestants.
     rounds : int
+        Number of rounds.
     run : callable
-        ``run(contestant, round)``, rounds from 0.
+        ``run(contestant, round)``, the result of a run; rounds count from 0.
     advance : callable, default=None
         Called after each run, with a text about it.
     called : str, default="round"

@@ -1,4 +1,4 @@
-"""Settings of measurements: one declaration makes an option, a value and a default."""
+"""Settings of measurements: one declaration gives the option, the value and the default."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Declared(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """A single setting: ``base_ms`` is the option ``--base-ms``.
+    """A single setting; for example ``base_ms``, whose option is ``--base-ms``.
 
     name : name of the value
     help : meaning of the value; the default, if any, is added unless `help` already has it
     default : the default value
-    type : ``type(text)`` makes the value; None: text
-    choices : all allowed values
+    type : ``type(text)``, converts the text of the command line; None: the value is the text
+    choices : all allowed values; None: no restriction
     several : whether the option takes several values; the value is then a list
-    metavar : placeholder of a value in the usage; by default GRAPH for several ``graphs``
+    metavar : placeholder of a value in the usage; by default GRAPH if ``graphs`` takes several
     is_required : whether the option is required
     """
 
@@ -46,12 +46,12 @@ class Setting:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the setting's own name, as the only one."""
+        """Return a tuple with the setting's name."""
         return (self.name,)
 
     @property
     def flag(self) -> str:
-        """Return the option of the command line."""
+        """Return the name of the option on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
     def add_to(self, parser: Any) -> None:
@@ -80,8 +80,8 @@ class Setting:
 class Group:
     """Options that commands share; some of them are settings.
 
-    add : ``add(parser)``
-    names : names of the settings
+    add : ``add(parser)``, adds the options
+    names : names of the options that are settings
     """
 
     add: Callable[[Any], None]

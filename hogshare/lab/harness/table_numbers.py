@@ -1,7 +1,7 @@
-"""Numbers of a table, each declared once: its value in a run, its summary over rounds, its format.
+"""Numbers of a table: each declares its value in a run, its summary over rounds, and its format.
 
-A value of None means that a run has no such value, for example no seconds to a target that it does
-not reach. None counts as infinite.
+The value None means that a run has no such value. For example, a run has no seconds to a target
+that it does not reach. In summaries None counts as infinite.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Row = dict[str, Any]
 
 
 def median(values: Sequence[float | None]) -> float | None:
-    """Return the median; None represents infinity, in the values and in the result."""
+    """Return the median; None represents infinity in the values and in the result."""
     middle = statistics.median(math.inf if value is None else value for value in values)
     return middle if math.isfinite(middle) else None
 
 
 def most(values: Sequence[Any]) -> Any:
-    """Return the largest value, without the values that are None."""
+    """Return the largest of the values that are not None."""
     return max(values, key=lambda value: value or 0)
 
 
@@ -54,7 +54,7 @@ class MeasuredRun(dict[str, Any]):
 
     @once
     def trace(self) -> Trace:
-        """The trace; values that were not finite are NaN again."""
+        """The trace; values that JSON stores as None are NaN again."""
         import numpy as np
 
         from hogshare.report import Trace
@@ -63,7 +63,7 @@ class MeasuredRun(dict[str, Any]):
         return Trace(**{k: np.array(v, dtype=np.float64) for k, v in self["trace"].items()})
 
     def first(self, what: str) -> float | None:
-        """Return where the target is reached, in "seconds", "epochs" or "blocks"; None: never."""
+        """Return the "seconds", "epochs" or "blocks" until the target is reached; None if never."""
         return self.trace.first(self.target, what)
 
 
@@ -71,11 +71,11 @@ class MeasuredRun(dict[str, Any]):
 class TableNumber:
     """A number of a table, for each contestant.
 
-    key : the number's name in JSON
-    of : ``of(run)``, the value of a run; None: the run's value of this key
-    over : ``over(values)``, the summary of all rounds' values
-    header : header of the column; numbers with the same header share a column; None: no column
-    form : a format specification, or ``form(value)``, for a cell
+    key : name of the number in JSON
+    of : ``of(run)``, the value of a run; None: the run's value of `key`
+    over : ``over(values)``, the summary of the values of all rounds
+    header : header of the column; numbers with the same header share a column. None: no column
+    form : format specification of a cell, or ``form(value)``
     """
 
     key: str
@@ -85,7 +85,7 @@ class TableNumber:
     form: str | Callable[[Any], Any] | None = None
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """Return the new keys of the last row, which already has the earlier numbers."""
+        """Return the number's keys for the last of `rows`, which has the earlier numbers."""
         values = [run[self.key] if self.of is None else self.of(run) for run in runs]
         return {self.key: self.over(values)}
 
@@ -99,10 +99,10 @@ class TableNumber:
 
 @dataclass(frozen=True)
 class Spread(TableNumber):
-    """The median under the number's key, with the keys ``fastest`` and ``slowest``."""
+    """A median with its range: the number's key, and the keys ``fastest`` and ``slowest``."""
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """Return median, fastest and slowest; the slowest is None if one run has no value."""
+        """Return median, fastest and slowest; the slowest is None if any run has no value."""
         assert self.of is not None
         values = [self.of(run) for run in runs]
         known = [value for value in values if value is not None]
@@ -113,7 +113,7 @@ class Spread(TableNumber):
         }
 
     def cell(self, row: Row) -> Any:
-        """Format the median, with the others in parentheses."""
+        """Format the median, with fastest and slowest in parentheses."""
         if row[self.key] is None:
             return None
         return f"{cell(row[self.key])} ({cell(row['fastest'])} to {cell(row['slowest'])})"
@@ -121,15 +121,15 @@ class Spread(TableNumber):
 
 @dataclass(frozen=True)
 class Compared(TableNumber):
-    """A number computed from the row's earlier numbers, the rows before it, or the settings.
+    """A number computed from earlier numbers of its row, from earlier rows, or from the settings.
 
-    by : ``by(row, rows, result)``, where `row` is the last of `rows`
+    by : ``by(row, rows, result)``, the number; `row` is the last of `rows`
     """
 
     by: Callable[[Row, Sequence[Row], Row], Any] = lambda row, rows, result: None
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
-        """Return the number under its key."""
+        """Return a dictionary with the number under its key."""
         return {self.key: self.by(rows[-1], rows, result)}
 
 
@@ -152,10 +152,10 @@ def _joined(cells: list[Any]) -> Any:
 
 
 def over_seeds(values: Sequence[float]) -> Row:
-    """Return median, low and high; None represents infinity, and all are None if a value is NaN.
+    """Return median, low and high of a number over seeds, and whether it is ``unknown``.
 
-    ``unknown`` says whether a value is NaN. This is the ratio of two runs that both miss their
-    target.
+    None represents infinity. ``unknown`` is True if a value is NaN, as the ratio of two runs that
+    both miss their target is; median, low and high are then None.
     """
     unknown = any(map(math.isnan, values))
     found = {"median": statistics.median(values), "low": min(values), "high": max(values)}

@@ -1,4 +1,4 @@
-"""Predict the time of a measured run with other numbers of workers, a core for each.
+"""Predict the time of a measured run with other numbers of workers; each worker has a core.
 
 Users call `Report.predict`.
 """

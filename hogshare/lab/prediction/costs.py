@@ -1,10 +1,10 @@
-"""Costs of rows, exchanges and messages in a real run, from its report.
+"""Compute the costs of rows, exchanges and messages in a real run, from its report.
 
-A quantum has one time for its rows and exchanges together. Their numbers grow nearly in proportion,
-since an exchange follows a fixed number of rows. Least squares separates the two costs if the
-proportion varies and nothing disturbs the run; the standard error says whether it succeeded. If it
-failed, the machine's constants give the cost of an exchange, and the remaining time is the cost of
-rows.
+A quantum (the blocks of one compiled call) has one measured time for its rows and its exchanges.
+The numbers of rows and of exchanges are nearly proportional, since an exchange follows a fixed
+number of rows. Least squares can separate the two costs if the proportion varies and nothing
+disturbs the run; its standard error shows whether it can. If it cannot, the machine's constants
+give the cost of an exchange, and the remaining time is the cost of rows.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ class RunCosts:
     Attributes
     ----------
     row : float
-        Time to visit a row, without shuffling.
+        Seconds to visit a row, without shuffling.
     exchange : float
-        Time of an exchange of a private copy with the shared vector; 0 without exchanges.
+        Seconds of an exchange of a private copy with the shared vector; 0 without exchanges.
     order : float
-        Time to shuffle the order of an epoch.
+        Seconds to shuffle the row order of an epoch.
     message : float
-        Time of a master for one message; 0 without a master, or if it was not measured.
+        Seconds of a master for one message; 0 without a master, or if it was not measured.
     outside : float
-        Time of the run before the first worker began and after the last one ended.
+        Seconds of the run before the first worker started and after the last worker ended.
     factors : float64 array
         Times of blocks, divided by their mean.
     source : str
         The source of `exchange`, as a phrase.
     notes : tuple of str
-        Reasons to doubt these numbers.
+        Reasons to doubt these costs.
     """
 
     row: float
@@ -103,8 +103,8 @@ class Finished(Protocol):
 class ReportFacts:
     """The facts of a report that a prediction needs; ValueError if they allow no prediction.
 
-    paces : for each number of workers, if known: the rows of a block, and the rows between two
-        exchanges
+    paces : known paces by number of workers; a pace is the rows of a block, and the rows between
+        two exchanges
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class ReportFacts:
         return n_workers == 1 or numbers_of(self.barrier, n_workers)["barrier"] == codes.FREE
 
     def is_ordered(self, n_workers: int) -> bool:
-        """Whether workers fold one after another: BSP on a plane that has an order."""
+        """Whether workers fold their changes in order: BSP on a plane that has an order."""
         ordered = self.exchanges or self.has_master
         return n_workers > 1 and ordered and is_bsp(self.barrier, n_workers)
 
@@ -208,7 +208,7 @@ class ReportFacts:
         return exchange_interval(self)
 
     def exchanges_of_block(self, n_workers: int, n_rows: float) -> float:
-        """Return the exchanges in a block of `n_rows` rows, on average over the run."""
+        """Return the mean number of exchanges in a block of `n_rows` rows, over the run."""
         if not self.exchanges or n_workers == 1:
             return 0.0
         if self.is_ordered(n_workers):
@@ -220,7 +220,10 @@ class ReportFacts:
 
 
 def pushes_of(n_rows: float, interval: int, first: int, growth: float) -> float:
-    """Exchanges of a worker in a new model's first `n_rows` rows; early intervals are shorter."""
+    """Return the exchanges of a worker in the first `n_rows` rows of a new model.
+
+    The first intervals have `first` rows; they grow with the rows visited, up to `interval`.
+    """
     done, pushes = 0.0, 0.0
     while interval > first and done < min(interval / growth, n_rows):
         done += max(first, growth * done)
@@ -231,9 +234,10 @@ def pushes_of(n_rows: float, interval: int, first: int, growth: float) -> float:
 def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
     """Estimate the seconds of an exchange from the machine's constants.
 
-    The estimate in `hogshare.planes.shared` is deliberately cautious, twice this one. This one was
-    within 10 % of measurements with 45,000 coordinates in float32 and float64, and 40 % with 123.
-    Since cache lines are prefetched, 45,000 in float32 take three quarters of it.
+    With 45,000 coordinates, in float32 and float64, the estimate was within 10 % of the measured
+    seconds; with 123 coordinates it was within 40 %. Since cache lines are prefetched, 45,000
+    coordinates in float32 take three quarters of it. The estimate in `hogshare.planes.shared` is
+    deliberately cautious: it is twice this estimate.
     """
     known = machine.load()
     streamed = PASSES * itemsize / (CACHED * known.stream_gb_per_second)
@@ -242,10 +246,11 @@ def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
 
 
 def separate_costs(quanta: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
-    """Fit the seconds of a row and of an exchange by least squares, with the latter's error.
+    """Fit the seconds of a row and of an exchange by least squares.
 
-    Residuals are relative to the quantum's time; interrupted quanta are left out. The error is the
-    relative standard error; it is infinite if the two costs cannot be separated.
+    Return the seconds of a row, the seconds of an exchange, and the relative standard error of an
+    exchange. The error is infinite if the two costs cannot be separated. Residuals are relative to
+    the time of the quantum; interrupted quanta are left out.
 
     quanta : float64 (n_quanta, 4); columns: blocks, rows, pushes and nanoseconds of each quantum
     exchanges : float64 (n_quanta,), number of exchanges in each quantum
@@ -277,7 +282,7 @@ def costs_of(run: ReportFacts) -> RunCosts:
         exchange = exchange_seconds(n_coordinates, run.dtype.itemsize)
         source = "the machine's constants (hogshare info --probe)"
         if run.n_workers > 1:
-            # behind a barrier a worker also pulls the others' changes, once per block
+            # under a barrier a worker also pulls the others' changes, once per block
             pulls = 0.0 if run.is_free(run.n_workers) else 1.0
             done = run.pushes + pulls * run.blocks
             counted = run.quanta[:, PUSHES] + pulls * run.quanta[:, BLOCKS]
@@ -304,7 +309,7 @@ def costs_of(run: ReportFacts) -> RunCosts:
 
 
 def _evened(factors: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Summarise the quanta's factors, weighted by blocks, as few factors of mean 1."""
+    """Summarise the factors of all quanta, weighted by blocks, as a few factors of mean 1."""
     along = np.argsort(factors, kind="stable")
     ends = np.cumsum(blocks[along])
     n = int(min(ends[-1], MOST_FACTORS))

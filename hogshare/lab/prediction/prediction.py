@@ -17,32 +17,35 @@ from hogshare.lab.prediction.costs import RunCosts
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prediction:
-    """The predicted time of a run with other numbers of workers; from `Report.predict`.
+    """The predicted time of a run with other numbers of workers: the result of `Report.predict`.
 
-    All arrays have one entry per number of workers.
+    Each array has one entry per number of workers.
 
     Attributes
     ----------
     n_workers : tuple of int
+        Numbers of workers.
     seconds : float64 array
-        Time for the run's number of epochs.
+        Seconds for the measured run's number of epochs.
     throughput : float64 array
         Rows per second.
     speedup : float64 array
-        Throughput, divided by the predicted throughput of one worker.
+        Throughput divided by the predicted throughput of one worker.
     waiting_share : float64 array
-        Share of the workers' time without computing.
+        Share of the workers' time in which they do not compute.
     limits : tuple of str
-        Limit of the time: "workers", "master" or "order".
+        The limit of the time: "workers", "master" or "order".
     epochs : float64 array or None
-        Epochs to `objective`, if a problem was given; NaN if it was not reached.
+        Epochs to `objective`, if a problem was given; NaN if the objective was not reached.
     time_speedup : float64 array or None
-        `speedup` times the epochs of one worker over these epochs.
+        `speedup` times the ratio of one worker's epochs to these epochs.
     objective : float or None
+        The objective to reach, if a problem was given.
     measured : dict
         Facts of the measured run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted``
-        seconds of the same run, which show how well the model fits.
+        seconds of the same run. The difference shows how well the prediction's model fits.
     costs : Costs
+        Measured costs of the run.
     assumed : tuple of str
         Further assumptions of the prediction, and the effects that it ignores.
     """
@@ -61,7 +64,7 @@ class Prediction:
     assumed: tuple[str, ...]
 
     def headline(self) -> str:
-        """Return one line: the measured time, and the model's time for the same run."""
+        """Return one line with the measured and the predicted time of the measured run."""
         run = self.measured
         count = f"{run['n_workers']:.0f} worker" + ("" if run["n_workers"] == 1 else "s")
         return (
@@ -85,7 +88,7 @@ class Prediction:
         return header, [list(row) for row in zip(*columns, strict=True)]
 
     def table(self) -> str:
-        """Return plain text: the headline, a row per number of workers, the assumptions."""
+        """Return plain text: the headline, a row per number of workers, and the assumptions."""
         notes = "\n".join(f"assumed: {note}" for note in self.assumed)
         return "\n\n".join([self.headline(), tables.text_table(*self.rows()), notes])
 
@@ -106,7 +109,7 @@ class Prediction:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None: the axes of a new figure.
 
         Returns
         -------

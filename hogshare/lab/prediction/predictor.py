@@ -1,12 +1,12 @@
-"""Predict the time of a run with other numbers of workers, a core for each.
+"""Predict the time of a run with other numbers of workers; each worker has a core.
 
-A report of a real run gives the costs of a row, an exchange and a master's message, and the
-variation among blocks. `hogshare.lab.psp.progress` simulates workers with these costs behind the
-run's barrier. Blocks are claimed from one ticket, and the run ends when all blocks are done. Work
-that only one worker can do at a time (a master's writes, the next epoch's order, the sections of
-BSP) is a lower bound.
+The report of a real run gives the costs of a row, an exchange and a master's message, and the
+variation of the blocks' times. `hogshare.lab.psp.progress` simulates workers with these costs under
+the run's barrier. All workers claim their blocks from one counter, and the run ends when all blocks
+are done. Some work can only be done by one worker at a time: a master's writes, the shuffle of the
+next epoch's order, the sections of BSP. Its seconds are a lower bound of the run's time.
 
-`docs/prediction.md` describes the model and its measured errors.
+`docs/prediction.md` describes this model and its measured errors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GAIN = 0.98  # share of the run's gain that is the default objective
 
 
 def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int) -> float:
-    """Return the seconds until all workers together have done `n_blocks` blocks."""
+    """Return the seconds until the workers have done `n_blocks` blocks in total."""
     simulated = min(n_blocks, MOST_BLOCKS)
     draws = numbers_of(barrier, n_workers)["sample"] != codes.EVERYBODY
     poll = law.mean / POLLS_PER_BLOCK if draws else None
@@ -50,7 +50,7 @@ def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: in
 def _end_of_blocks(
     barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int, poll: float | None, seed: int
 ) -> float:
-    """Return the time at which the last of the first `n_blocks` claimed blocks is done."""
+    """Return the virtual time at which the first `n_blocks` claimed blocks are all done."""
     # a first guess of the length; a run that is too short is repeated with twice as much
     seconds = 1.5 * math.ceil(n_blocks / n_workers) * law.mean + max(law.seconds)
     while True:
@@ -82,7 +82,7 @@ def _end_of_blocks(
 
 @dataclass(frozen=True)
 class PredictedRun:
-    """Predicted seconds of a run with some number of workers, and further results."""
+    """The predicted seconds of a run with some number of workers, and further results."""
 
     seconds: float
     waiting_share: float
@@ -90,7 +90,7 @@ class PredictedRun:
 
 
 def mean_block(run: ReportFacts, costs: RunCosts, n_workers: int) -> tuple[float, int, float]:
-    """Return a block's mean seconds without folding, an epoch's blocks, a fold's seconds."""
+    """Return a block's mean seconds without its fold, an epoch's blocks, and a fold's seconds."""
     per_epoch = -(-run.n_rows // run.rows_of_block(n_workers))
     n_rows = run.n_rows / per_epoch
     exchanges = run.exchanges_of_block(n_workers, n_rows)
@@ -167,9 +167,9 @@ def predict(
 ) -> Prediction:
     """Predict a run with other numbers of workers; see `Report.predict`.
 
-    epochs : number of epochs to the objective for each number of workers, and for one worker; NaN:
-        not reached
-    paces : as in `ReportFacts`
+    epochs : epochs to the objective by number of workers, including one worker; NaN if the
+        objective is not reached
+    paces : known paces by number of workers, as in `ReportFacts`
     """
     wanted = workers_of(n_workers)
     run = ReportFacts(report, paces)
@@ -205,9 +205,10 @@ def predict(
 def predict_with_epochs(
     report: Finished, n_workers: Sequence[int], problem: Any, objective: float | None
 ) -> Prediction:
-    """Predict the time to an objective, with epochs from the run's gradients on a virtual clock.
+    """Predict the time to an objective; its epochs are measured on a virtual clock.
 
-    Raises ValueError if the report has no trace, is of another problem, or cannot be repeated.
+    The run is repeated on the virtual clock with the problem's gradients. Raises ValueError if the
+    report has no trace, belongs to another problem, or cannot be repeated.
     """
     wanted, run = workers_of(n_workers), ReportFacts(report)
     trace, again = report.trace, report.again
@@ -244,14 +245,15 @@ def predict_with_epochs(
 
 
 def virtual_rows(run: ReportFacts, n_workers: int) -> int:
-    """Rows of a block on the virtual clock, where workers exchange once per block.
+    """Return the rows of a block on the virtual clock, where workers exchange once per block.
 
-    Without a barrier a block has 128 rows, the interval of the first exchanges of most rules: early
-    progress, with frequent exchanges, decides a run. (With blocks of the later interval, 8 workers
-    took three times the epochs of threads on IMDB and Zipf; with 128 rows they took 1 to 1.1 times
-    and 0.6 times.) If a rule with a memory of rows exchanges more often, a block has its interval:
-    if SAGA cannot carry the changes that an exchange defers, it takes several times the epochs. In
-    rounds, blocks are as in a real run.
+    Without a barrier a block has 128 rows, which is the interval of the first exchanges of most
+    rules. Early progress, with frequent exchanges, decides the number of epochs. (With blocks of
+    the later interval, 8 workers on the virtual clock took three times the epochs of 8 threads, on
+    IMDB and on Zipf. With 128 rows they took 1 to 1.1 times the epochs on IMDB, and 0.6 times on
+    Zipf.) If a rule with a memory of rows exchanges more often, a block has the rule's own
+    interval: SAGA takes several times the epochs if it cannot carry the changes that an exchange
+    defers. In rounds, blocks have as many rows as in a real run.
     """
     n_rows = run.rows_of_block(n_workers)
     if n_workers == 1 or run.has_master or run.is_ordered(n_workers):
@@ -265,7 +267,7 @@ def virtual_rows(run: ReportFacts, n_workers: int) -> int:
 
 
 def check_problem(known: Mapping[str, Any], problem: Any) -> None:
-    """Raise ValueError if a problem is not the run's."""
+    """Raise ValueError if a problem is not the problem of the run."""
     compared = ("rows", "features", "columns", "nonzeros", "loss", "penalty", "alpha", "params")
     given = problem.facts()
     for name in compared:

@@ -1,4 +1,4 @@
-"""Seconds of an epoch on M ranks that share no memory, from the costs of rows and messages.
+"""Compute the seconds of an epoch on M ranks without shared memory, from measured costs.
 
     way      = latency + (M - 1) * bytes / bandwidth    seconds of an offer to all other ranks
     work     = time of a rank's cores for all ranks' offers
@@ -6,12 +6,12 @@
     passing  = n / (M * R)                              offers of a rank in an epoch
     epoch    = n * row / M + passing * work + way + work + latency
 
-with n rows in all and `row` seconds per row for a rank's workers, which continue while an offer is
-under way. At an epoch's end each rank waits for the other ranks' offers, and for a short
-message from each.
+n is the number of all rows. `row` is the seconds per row of all workers of a rank together. The
+workers continue while an offer (the rank's changes for the other ranks) is under way. At the end of
+an epoch, each rank waits for the offers of the other ranks, and for a short message from each.
 
-A rank defers changes if others changed the same coordinates. This increases the number of epochs,
-not the seconds of an epoch. The number of epochs to a target is measured.
+A rank defers changes of coordinates that other ranks also changed. This increases the number of
+epochs, not the seconds of an epoch. The number of epochs to a target is measured, not computed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ClusterCosts:
 
     row : seconds of a row, for all workers of a rank together
     latency : seconds of a short message in one direction
-    bandwidth : bytes per second
+    bandwidth : bytes per second of a link
     n_bytes : bytes of an offer to one other rank
     numbers : length of an offered vector
     """
@@ -42,23 +42,23 @@ class ClusterCosts:
     numbers: int
 
     def way(self, ranks: int) -> float:
-        """Seconds until an offer has reached all others."""
+        """Return the seconds until an offer has reached all other ranks."""
         return self.latency + (ranks - 1) * self.n_bytes / self.bandwidth
 
     def work(self, ranks: int) -> float:
-        """Seconds of a rank's cores for one offer from each rank."""
+        """Return the seconds of a rank's cores for one offer from each rank."""
         return 1e-9 * offer_nanoseconds(self.numbers, ranks)
 
     def interval(self, n_rows: int, ranks: int) -> float:
-        """Rows of a rank between two offers."""
+        """Return the number of rows of a rank between two offers."""
         return rows_between(n_rows, ranks, DESCENT_SPREAD, self.work(ranks) / self.row)
 
     def passing(self, n_rows: int, ranks: int) -> float:
-        """Offers of a rank in an epoch, without the one at its end."""
+        """Return the offers of a rank in an epoch, without the offer at its end."""
         return n_rows / (ranks * self.interval(n_rows, ranks))
 
     def epoch(self, n_rows: int, ranks: int) -> float:
-        """Seconds of an epoch.
+        """Return the seconds of an epoch.
 
         Examples
         --------
@@ -74,14 +74,17 @@ class ClusterCosts:
         return alone / ranks + self.passing(n_rows, ranks) * work + at_end
 
     def best(self, n_rows: int) -> int:
-        """The number of ranks, a power of two, with the shortest epoch."""
+        """Return the number of ranks, a power of two, with the shortest epoch."""
         counts = [1]
         while counts[-1] < MOST_RANKS:
             counts.append(2 * counts[-1])
         return min(counts, key=lambda m: self.epoch(n_rows, m))
 
     def pays_from(self, ranks: int = 2) -> int | None:
-        """Fewest rows, to two digits, for which `ranks` ranks are faster than one; None: never."""
+        """Return the fewest rows, to two digits, at which `ranks` ranks are faster than one.
+
+        None if they are never faster.
+        """
         for power in range(2, MOST_POWER):
             for lead in range(10, 100):
                 n = lead * 10 ** (power - 1)
