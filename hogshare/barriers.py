@@ -27,7 +27,7 @@ UserBarrier = Callable[[ProgressTable, int], bool]
 
 
 class BarrierError(RuntimeError):
-    """A barrier of the user's has raised, not returned a bool, or let no worker pass."""
+    """The user's barrier has raised an error, not returned a bool, or let no worker pass."""
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
     numbers["share"] = float(given.get("share", 1.0))
     numbers["reuses"] = int(given.get("hold", False))
     sample = given.get("sample")
-    # a sample of all others needs no draw: EVERYBODY
+    # a sample of all other workers needs no draw: EVERYBODY
     if sample is not None and sample < n_workers - 1:
         numbers["sample"] = int(sample)
     return numbers

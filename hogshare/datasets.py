@@ -96,7 +96,7 @@ def clicks(
         best = np.argpartition(-scores, count)[:count]
         parts.append(best[np.argsort(-scores[best])])
     users, items = np.repeat(np.arange(n_users), counts), np.concatenate(parts)
-    # a user's first time is uniform in 0 to 1; the user's pairs spread from it to 1
+    # a user's first time is uniform between 0 and 1; the user's pairs spread from this time to 1
     within = np.arange(len(users)) - np.repeat(np.cumsum(counts) - counts, counts)
     begun = rng.random(n_users)
     times = begun[users] + (1.0 - begun[users]) * (within + rng.random(len(users))) / counts[users]

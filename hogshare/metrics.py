@@ -416,9 +416,9 @@ def _area(n_items: int) -> Measure:
                 f"n_items={n_items} is too small for a user with {n} relevant items and "
                 f"{missed:g} other recommended ones: give the number of all items."
             )
-        above = np.cumsum(hits)  # at a miss: number of hits before it
+        above = np.cumsum(hits)  # number of hits before each miss
         in_order = float(above @ (1.0 - hits))
-        # a miss after the first k: it follows all hits and, on average, half of the other
+        # an irrelevant item after the first k follows all hits and, on average, half of the other
         # relevant items
         return (in_order + (misses - missed) * (hits.sum() + n) / 2.0) / (n * misses)
 

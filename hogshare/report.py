@@ -261,7 +261,7 @@ class Report(Document):
 
     @property
     def consistency(self) -> np.ndarray | None:
-        """On `Replicas`, how many inputs reduces used; see `Reduces.consistency`."""
+        """On `Replicas`, the number of messages that reduces used; see `Reduces.consistency`."""
         return None if self.reduces is None else self.reduces.consistency
 
     @property
@@ -281,7 +281,7 @@ class Report(Document):
 
     @property
     def objective(self) -> float | None:
-        """Objective at the last evaluation, else at the last snapshot; None without either."""
+        """Objective at the last evaluation, or else at the last snapshot; None without both."""
         if self.checks:
             return float(self.checks[-1]["objective"])
         if self.trace is None or not len(self.trace.objective):
@@ -379,7 +379,7 @@ class Report(Document):
         return self.trace
 
     def without_memory(self) -> Report:
-        """Return the report without the model's row memory, which estimators do not store."""
+        """Return a report without the model's memory of rows, which estimators do not store."""
         if self.model.memory is None:
             return self
         return replace(self, model=replace(self.model, memory=None))

@@ -93,7 +93,7 @@ class Stragglers(ABC):
         return min(max(0.0, self.base + late), LONGEST)
 
     def misfit(self, n_workers: int) -> str:
-        """Return, as a sentence, why the law does not fit `n_workers`; empty if it fits."""
+        """Return a sentence on why the law does not fit `n_workers`; it is empty if it fits."""
         return ""
 
 
@@ -137,7 +137,7 @@ class ControlledDelay(Stragglers):
         return self.delay * mean if worker in self.workers else 0.0
 
     def misfit(self, n_workers: int) -> str:
-        """Return a sentence that names a slow worker that the run does not have; empty if none."""
+        """Return a sentence about a slow worker that the run does not have, or an empty string."""
         last = max(self.workers, default=0)
         if last < n_workers:
             return ""

@@ -482,7 +482,7 @@ def is_row_stochastic(weights: np.ndarray) -> bool:
 
 
 def is_doubly_stochastic(weights: np.ndarray) -> bool:
-    """Whether rows and columns sum to one: then all workers have equal influence."""
+    """Whether rows and columns sum to one, which gives all workers equal influence."""
     return is_row_stochastic(weights) and is_row_stochastic(_numbers(weights).T)
 
 
@@ -912,7 +912,7 @@ def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int
             return
         swap = next(_swaps(graph, labels, added), None)
         if swap is None:
-            return  # a part has no edge of its own, or an edge between parts bars the swap
+            return  # a part has no edge of its own, or an edge between parts prevents the swap
         (a, b), (c, d) = swap
         graph[a, b] = graph[c, d] = False
         graph[a, d] = graph[c, b] = True

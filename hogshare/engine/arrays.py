@@ -185,7 +185,7 @@ def open_epochs(plan: dict[str, Any], columns: int) -> int:
 
 
 def windows_of_one_share(problem: Problem, plan: dict[str, Any]) -> int:
-    """Count the windows of one share of all rows; several shares do not need more places."""
+    """Count the windows of one share of all rows; the windows of several shares are no more."""
     return problem.n_rows // plan["window"] + 1 if plan["shares"] == 1 and plan["window"] > 1 else 0
 
 
@@ -211,7 +211,7 @@ def vectors_of_groups(plane: Plane, n_workers: int, padded: int, columns: int, k
 
 
 def event_capacity(plan: dict[str, Any]) -> int:
-    """Return the most events that a run records: its blocks, and a sum's remainder per epoch."""
+    """Return the largest number of events of a run: its blocks, and one remainder per epoch."""
     count = int(plan["max_epochs"] * (plan["n_blocks"] + 1) + 1)
     if count * layout.N_EVENT * 8 > MAX_RECORDING_BYTES:
         raise ValueError(

@@ -58,7 +58,7 @@ ORDERS = ("order", "permutation")
 
 
 def _common(session: Session) -> dict[str, np.ndarray]:
-    """Return the arrays that every session's state has: the session's own, not copies."""
+    """Return the arrays that are in the state of every session (not copies)."""
     names = ["w", *CHECKPOINTED, "columns", "intercept", "dual_mean"]
     if session.rule.first_t > session.rule.average > 0:
         names += ["average_coef", "average_intercept"]  # the mean at the run's start
@@ -135,7 +135,7 @@ def _shuffles_on(session: Session) -> bool:
 
 
 def _folded_sums(session: Session) -> dict[str, np.ndarray]:
-    """Add the workers' sums up, as if one worker had done all the work and had just folded it."""
+    """Add up the workers' sums; the result is as if one worker had done all work and folded it."""
     a = session.arrays
     state = {"local": (local := _fresh_local(a["w"], session.settings.n_columns))}
     if a["lag"].size:
@@ -145,7 +145,7 @@ def _folded_sums(session: Session) -> dict[str, np.ndarray]:
 
 
 def _fresh_local(w: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return a worker's own numbers before its first block on the vector `w`: a new array."""
+    """Return a new array with a worker's local fields before its first block on the vector `w`."""
     local = np.zeros((layout.N_LOCAL_FIELDS, n_columns))
     local[layout.L_SCALE] = 1.0
     local[layout.L_STRETCH] = 1.0
@@ -383,7 +383,7 @@ class CheckpointWriter(AtPause):
 
     @property
     def at_pause(self) -> AtPause | None:
-        """Return the action that a runtime calls in a pause; None: the run has no pauses."""
+        """Return the action that a runtime calls in a pause, or None if the run has no pauses."""
         return self if not self.inside or self.checks is not None else None
 
     # -- the only worker is the calling thread ---------------------------------------------------
@@ -458,7 +458,7 @@ class CheckpointWriter(AtPause):
     # -- both, with a worker in the calling thread and with paused workers -----------------------
 
     def _after(self, epoch: int) -> int:
-        """Return the epoch of the next checkpoint; a resumed run has the same epochs."""
+        """Return the epoch of the next checkpoint, which is the same in a resumed run."""
         return (epoch // self._gap + 1) * self._gap
 
     def _pace(self, epoch: int) -> None:

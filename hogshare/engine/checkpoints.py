@@ -75,7 +75,7 @@ def part_path(path: str | Path, parts: Mapping[str, Any], site: int) -> Path:
 def divided(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Divide a checkpoint's arrays into two dicts: arrays common to all sites, a site's own."""
+    """Divide a checkpoint's arrays into two dicts: common to all sites, and of a single site."""
     own = {
         name: array
         for name, array in arrays.items()
@@ -474,7 +474,7 @@ def load(path: str | Path) -> Saved:
 
 
 class OneFile:
-    """Reader and writer of checkpoints for a run in one process: each is one file."""
+    """Read and write the checkpoints of a run in one process; each checkpoint is one file."""
 
     def load(self, path: str | Path) -> Saved:
         """Read a checkpoint, and join it with its parts if it is of several sites.
@@ -499,12 +499,12 @@ class OneFile:
         remove_others(path, None)
 
     def agreed(self, number: float) -> float:
-        """Return the number that all processes of the run use: with one process, `number`."""
+        """Return the number on which all processes agree; with one process it is `number`."""
         return number
 
 
 class AnothersFile(OneFile):
-    """Stand-in for `OneFile` in a process whose run has another process that writes the files."""
+    """Replace `OneFile` in a process if another process of its run writes the files."""
 
     def check(self, place: Checkpoint) -> None:
         """Do nothing: the writing process checks the path."""
@@ -522,7 +522,7 @@ def _parts(header: Any) -> dict[str, Any]:
 
 
 def _wanted(header: dict[str, Any]) -> list[str]:
-    """List the arrays to read: the names that any file may have, the rule's and the plane's."""
+    """List the arrays to read: those of any file, of the rule and of the plane."""
     own = header.get("own_state", [])
     names = [name for name in own if isinstance(name, str)] if isinstance(own, list) else []
     return [*ARRAYS, *(name for name in names if name.startswith(OWN_PREFIXES))]

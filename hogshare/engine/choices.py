@@ -1,4 +1,4 @@
-"""The choices of a run: its problem, rule, plane, barrier and others, and numbers from them."""
+"""The choices of a run (problem, rule, plane, barrier, ...), and values computed from them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Choices:
 
     @property
     def remote_rows(self) -> np.ndarray | None:
-        """Mask of the rows that are held out or that other sites train on; None: no such rows."""
+        """Mask of the rows that are held out or belong to other sites; None without such rows."""
         return self.stop.validation if self.far is None else self.far
 
     @property
@@ -115,7 +115,7 @@ class Choices:
 
     @property
     def batch(self) -> int:
-        """Number of rows of a mini-batch, 1 by default; an epoch's last one may have fewer."""
+        """Number of rows of a mini-batch, 1 by default; the last of an epoch may have fewer."""
         return min(int(self.rule.batch or 1), self.n_all)
 
     @property
@@ -138,7 +138,7 @@ class Choices:
 
     @once
     def split(self) -> int:
-        """Number of workers that share each mini-batch; 0: each worker has its own mini-batches."""
+        """Number of workers that share each mini-batch; 0 if workers have their own."""
         is_local = self._is_in_step and self.world.is_one
         is_split = is_local and may_split(self.problem, self.rule, self.plane, self.block)
         return self.n_workers if is_split else 0

@@ -70,7 +70,7 @@ class Confirmation:
         repair.put_back(*words, 0, layout.FINISH_EPOCH)  # `go_on` may need it
 
     def is_needed(self, session: Session) -> bool:
-        """Whether steps may be too short in spite of the penalty."""
+        """Whether steps may be too short despite the penalty, so that a check is needed."""
         return self.share < EVEN or not epochs_of_penalty(self.problem, session) <= SOON
 
     def confirm(self, session: Session) -> bool:

@@ -45,7 +45,7 @@ NAMES = {
 }
 
 
-# ``by_one(found)`` calls `found` in one process, and returns its result in all processes of the run
+# ``by_one(found)`` calls `found` in one process, and returns the result in all processes of the run
 ByOne = Callable[[Callable[[], np.ndarray]], np.ndarray]
 
 
@@ -65,14 +65,14 @@ class AtPause:
         raise NotImplementedError
 
     def evaluate(self, session: Session, each: Each = map) -> int | None:
-        """Do the first part of `act`, before the epoch's decision; return what `act` returns."""
+        """Do the first part of `act`, before the epoch's decision; return the result of `act`."""
         return self.act(session, each)
 
     def save(self, session: Session) -> None:
-        """Do the second part of `act`, once it is decided that the run goes on."""
+        """Do the second part of `act`, after the decision that the run goes on."""
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """Return the remaining work, for any thread while workers go on; None: no work is left."""
+        """Return remaining work, which any thread may do while workers go on, or None."""
         return None
 
 
@@ -103,7 +103,7 @@ class EachEpoch(AtPause):
         return epoch + 1
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """Return the remaining work of the other action; None: no work is left."""
+        """Return the remaining work of the other action, or None."""
         return None if self._checks is None else self._checks.meanwhile()
 
 
@@ -192,7 +192,7 @@ class Checks(AtPause):
         self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
 
     def act(self, session: Session, each: Each = map) -> int | None:
-        """Evaluate the model and settle its intercepts, while no worker writes it."""
+        """Evaluate the model and settle its intercepts while no worker writes the model."""
         epoch = session.word(layout.EPOCHS)
         coef = self._evaluate(session, epoch, each)
         if self.met:

@@ -81,7 +81,7 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
         n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
     plane_numbers = c.plane.numbers()
     if rule.average and c.n_workers > 1 and c.mode == epoch_schedule.LOCK_FREE and not c.split:
-        # the sum of iterates counts every change: a lost one would stay in it
+        # the sum of iterates counts every change: a lost change would stay in the sum
         plane_numbers["atomic"] = 1
     if is_one_step(c, pace.block_rows) and plane_numbers.get("fold") == epoch_schedule.WEIGHTED:
         # the weights assume that successive rows stop at their optimum; a step computed at the
@@ -212,7 +212,7 @@ def block_pace(c: Choices) -> BlockPace:
 
 
 def _wished(c: Choices) -> int | None:
-    """Return the rows of a block that the plane asks for, if workers have homes; None: any."""
+    """Return the rows of a block that a plane with homes asks for, or None for any number."""
     if not c.plane.has_homes or c.home_rows:
         return c.home_rows
     wished = c.plane.rows_of_block(c.problem, c.n_all, c.n_workers, 0.0)

@@ -52,7 +52,7 @@ class EpochEnd:
         return self._of_last()[n : 2 * n].copy()
 
     def _of_last(self) -> np.ndarray:
-        """All sums of the last epoch in the order of the kernels: a view."""
+        """All sums of the last epoch in the order of the kernels (a view)."""
         sums: np.ndarray = self._session.schedule.sums
         return sums[(self.epoch - 1) % len(sums)]
 

@@ -88,7 +88,7 @@ class GradientSteps:
     def for_worker(
         self, me: int
     ) -> tuple[Callable[..., Any], Callable[[BlockClaim], object] | None]:
-        """Return two functions for worker `me`: to call for rows, and to announce blocks to."""
+        """Return two functions for worker `me`: one takes rows, the other is notified of blocks."""
         passes = takes_passes(self.problem, self.rule)
         made = self.problem.advance_for_worker(me) if passes else self.problem.for_worker(me)
         return self._within(made), getattr(made, "begin", None)
@@ -147,7 +147,8 @@ class BlockWorker(Worker):
             self.call = GradientCaller(outside.problem, call)
         plan = session.plan
         self.is_mailed = plan.private == epoch_schedule.MASTER
-        # if all workers take a step together, or no curvature is known to weigh it, it is added
+        # if all workers take a step together, or no curvature is known to weigh the step, it is
+        # added
         is_weighed = plan.fold == epoch_schedule.MEAN or bool(self.vector.curvature.any())
         is_added = self.is_split or not is_weighed
         self.fold, self.one_of = epoch_schedule.SUM if is_added else plan.fold, 1
@@ -195,7 +196,7 @@ class BlockWorker(Worker):
                 return answer
 
     def step(self) -> None:
-        """Take the steps of the block in hand."""
+        """Take the steps of the block that the worker has claimed."""
         ticket, order, first, end, rows_so_far = self._block()
         rows = order[first:end]
         t = self.session.rule.first_t + rows_so_far
@@ -391,7 +392,7 @@ class BlockWorker(Worker):
         return step * exchange_weight(z, float(self.one_of)).astype(step.dtype)
 
     def _is_divergence(self, surely: bool = False) -> bool:
-        """Return whether too long steps took the vector out of range; if so, stop the run."""
+        """Return whether too long steps took the vector out of range; if they did, stop the run."""
         if not surely and np.isfinite(self.w).all():
             return False
         if self.table[layout.T_SITE] == layout.ONE_SITE:
@@ -453,7 +454,7 @@ class BlockWorker(Worker):
         self, out: np.ndarray, places: np.ndarray | None, eta: float, n_rows: int, t: float
     ) -> None:
         """Take one step from the gradient in `out`."""
-        if self.state:  # a rule with a state also moves coordinates that this gradient leaves
+        if self.state:  # a rule with a state also moves coordinates in which this gradient is zero
             step, places = out if places is None else out.copy(), None
         else:
             step = out if places is None else out[places]

@@ -64,7 +64,7 @@ class WorkerHome:
 
     @property
     def clock(self) -> int:
-        """Number of blocks as barriers count them: a late worker begins at the others' minimum."""
+        """Number of blocks for barriers; a late worker begins at the minimum of the others."""
         return int(self._row[layout.T_CLOCK])
 
     @property
@@ -221,7 +221,7 @@ class WorkerHome:
 
     @property
     def links(self) -> list[Any] | None:
-        """Return the emulated links of the plane's edges; None: no links are emulated."""
+        """Return the emulated links of the plane's edges, or None if no links are emulated."""
         return self._homes.links
 
     @property
@@ -247,7 +247,7 @@ class WorkerHome:
 
     @property
     def spin_ns(self) -> int:
-        """Return how many nanoseconds a kernel waits for other workers before it reports that."""
+        """Return the nanoseconds that a kernel waits for other workers before it reports this."""
         return SPIN_NS if self._session.n_polls else 0
 
     def post(
@@ -352,7 +352,7 @@ class WorkerHome:
         return bool(answer)
 
     def close(self) -> None:
-        """End the plane's code if it waits at a condition: the run is broken off."""
+        """End the plane's code if it waits at a condition, because the run is broken off."""
         steps, self._steps, self.wish = self._steps, None, None
         if steps is not None:
             self._called(steps.close)
@@ -362,7 +362,7 @@ class WorkerHome:
         return self._homes.mail_is_under_way()
 
     def stuck(self, waited_ns: int) -> PlaneError:
-        """Return the error to raise when all workers wait for conditions that cannot come true."""
+        """Return the error to raise if all workers wait for conditions that cannot become true."""
         return PlaneError(
             f"The plane {self._homes.name} has let worker {self.me} wait for "
             f"{waited_ns * 1e-9:.0f} seconds in which all others waited too, so that nothing it "

@@ -72,7 +72,7 @@ class HomeVectors:
         return self._cut(found)
 
     def vector_of(self, worker: int) -> np.ndarray:
-        """Return a copy of a worker's vector; for a remote worker, of the last reported vector."""
+        """Return a copy of a worker's vector, or the last reported vector of a remote worker."""
         if worker in self.local_workers:
             return WorkerHome(self.session, self, worker).read()
         assert self.brought is not None
@@ -137,7 +137,7 @@ class HomeVectors:
         self.plane.resume(self.arrays)
 
     def disagreement(self) -> float:
-        """Return the root mean square, over workers, of their vector's distance from the mean."""
+        """Return the root mean square, over workers, of the vector's distance from the mean."""
         homes = [self.vector_of(int(k)) for k in self._inhabited()]
         away = np.stack(homes).astype(np.float64)
         away -= away.mean(axis=0)

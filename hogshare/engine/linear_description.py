@@ -37,7 +37,7 @@ class BlockPace(NamedTuple):
 
 
 def row_numbers(c: Choices) -> sgd_steps.RuleNumbers:
-    """Return the numbers of loss, penalty and rule for kernels; `row_pace` may change some."""
+    """Return the `RuleNumbers` of loss, penalty and rule; `row_pace` may change some of them."""
     problem, rule, step = c.problem, c.rule, c.step
     # until the sites exchange, a site's rows also represent the rows of other sites
     # (`kernels.exchange.site_exchange`)
@@ -128,7 +128,7 @@ def row_pace(c: Choices, numbers: sgd_steps.RuleNumbers) -> tuple[BlockPace, sgd
 
 
 def _late_step(c: Choices, numbers: sgd_steps.RuleNumbers) -> float:
-    """Return the step size of a row at the run's end, or after `SOME_EPOCHS` epochs if earlier."""
+    """Return a row's step size at the run's end, or after `SOME_EPOCHS` epochs if earlier."""
     t = c.first_t + c.n_all * min(c.stop.epochs, SOME_EPOCHS)
     kind, eta0, power_t = step_schedules.CODES[c.step.kind], numbers.eta0, numbers.power_t
     alpha, start = max(numbers.alpha, TINY), numbers.optimal_init

@@ -108,7 +108,7 @@ COMPUTED = (
     layout.T_PART,
     layout.T_STOPS,
 )
-# the words that each site measures by itself; at a worker's own site, the worker measures them
+# the words that each site measures itself; at a worker's own site, the worker measures them
 MEASURED = (
     layout.T_HEARTBEAT,
     layout.T_WAITING,
@@ -186,7 +186,7 @@ class BlockDelivery:
         self._before: list[np.ndarray] = []
 
     def begin(self) -> None:
-        """Copy the numbers that all sites have before the block."""
+        """Copy the values that all sites have before the block."""
         self._before = self._before or [np.empty_like(row) for row in self.rows]
         for before, row in zip(self._before, self.rows, strict=True):
             before[:] = row
@@ -266,7 +266,7 @@ class PackedArrays:
         self._content, self._at = content, 0
 
     def take(self, kind: np.dtype | type, count: int) -> np.ndarray:
-        """Return the next `count` numbers: a copy, since the bytes need not be aligned."""
+        """Return a copy of the next `count` values; a view might not be aligned."""
         dtype = np.dtype(kind)
         begin, self._at = self._at, self._at + count * dtype.itemsize
         return np.frombuffer(self._content[begin : self._at].tobytes(), dtype)

@@ -64,7 +64,7 @@ class Worker:
             args = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
             run_membership.join.compile(tuple(map(typeof, args)))
             run_membership.leave.compile(tuple(map(typeof, (*args, worker_life.LEAVE))))
-        # compiled in advance, since a request to stop has to be quick
+        # compiled in advance, because a request to stop must not wait for a compilation
         block_claims.stop.compile(
             tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER)))
         )
@@ -83,7 +83,7 @@ class Worker:
         return joined
 
     def _sign(self, nanoseconds: int) -> None:
-        """Record this worker's process, and the time at which it has entered the run."""
+        """Record this worker's process, and the time at which the worker has entered the run."""
         if not self.table[layout.T_PROCESS]:
             self.table[layout.T_PROCESS] = os.getpid()
             self.table[layout.T_JOINED] = nanoseconds
@@ -165,7 +165,7 @@ class Worker:
         return float(1e-9 * block_ns / POLLS_PER_BLOCK)
 
     def nobody_computes(self) -> bool:
-        """Whether no worker in the run has a claimed block in hand."""
+        """Whether no worker in the run is computing a claimed block."""
         table = self.session.schedule.table
         in_run = ProgressTable(table).in_run
         return bool((table[in_run, layout.T_BLOCK] == layout.NO_BLOCK).all())
@@ -181,7 +181,7 @@ class Worker:
         )
 
     def sleep_seconds(self) -> float:
-        """Return how long to sleep in the block in hand; 0 without a law of stragglers."""
+        """Return the seconds to sleep in the claimed block; 0 without a law of stragglers."""
         s = self.session
         if s.law is None:
             return 0.0
@@ -193,7 +193,7 @@ class Worker:
         return self.session.word(layout.STOP) != layout.RUNNING
 
     def is_broken_off(self) -> bool:
-        """Whether the run is broken off before its end; no worker waits any more then."""
+        """Whether the run is broken off before its end, after which no worker waits."""
         broken = layout.STOPPED_BY_CALLER, layout.STOPPED_BY_DIVERGENCE
         return self.session.word(layout.STOP) in broken
 
@@ -316,7 +316,7 @@ class MasterService:
             )
 
     def take_over(self) -> None:
-        """Repair the state that another master has left."""
+        """Repair the state that another master has left behind."""
         s = self.session
         master_updates.take_over(s.schedule, s.vector, s.mail, s.settings.n_workers)
 

@@ -116,7 +116,7 @@ class Session(SessionModel):
             self.locals()[0, layout.L_INTERCEPT] = intercept
 
     def is_paused(self) -> bool:
-        """Whether the epochs up to the limit are done and every worker has pushed what it had."""
+        """Whether the epochs up to the limit are done and every worker has pushed its changes."""
         # An ordered run also waits for starting workers: if the limit were raised too early, the
         # first workers would go on with a paused worker's section.
         busy = (*IN_RUN, layout.STARTING) if self.plan.ordered else IN_RUN
@@ -185,7 +185,7 @@ class Session(SessionModel):
             self.on_limit()
 
     def open_epochs(self) -> None:
-        """Let workers that go on by themselves begin the epochs after the finished ones."""
+        """Let workers that do not wait for each other begin epochs after the finished epochs."""
         if not self.plan.free:
             return
         s, epoch = self.schedule, self.word(layout.EPOCHS)
@@ -196,7 +196,7 @@ class Session(SessionModel):
 
     @property
     def called_for(self) -> int | None:
-        """The epoch after which a check has been requested at an epoch's end; None: no request."""
+        """The epoch after which a worker has requested a check, or None without a request."""
         enough = self.arrays["columns"][layout.C_ENOUGH, 0]
         return -int(enough) if enough < 0.0 else None
 
@@ -240,7 +240,7 @@ class Session(SessionModel):
         return layout.DEAD in self.schedule.table[:, layout.T_STATE].tolist()
 
     def restore_at_pause(self) -> bool:
-        """Call `restore_sums` in a pause; return False if a late worker is already doing that."""
+        """Call `restore_sums` in a pause; return False if a late worker is already doing it."""
         if not self._lost_anyone():
             return True
         me = self.settings.n_workers + 1  # the caller's number

@@ -37,7 +37,7 @@ ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """Numbers that, with its arrays, define a session; plain data that can be sent to a process."""
+    """Settings that define a session, together with its arrays; plain data for other processes."""
 
     rule: dict[str, Any]
     plan: dict[str, Any]
@@ -146,7 +146,7 @@ class Workspace:
         )
 
     def vector_of(self, me: int) -> Vector:
-        """Return the vector (a view) that worker `me` shares: its group's, or else the run's."""
+        """Return the vector (a view) that worker `me` shares: of its group, or else of the run."""
         if not self.arrays["vectors"].size:
             return self.vector
         group = int(self.schedule.table[me, layout.T_GROUP])
@@ -154,7 +154,7 @@ class Workspace:
         return self.vector._replace(w=w, intercept=self.arrays["vector_intercepts"][group])
 
     def word(self, place: int) -> int:
-        """Load an aligned control word; the data that it orders is read after all workers left."""
+        """Load an aligned control word; read data that it orders after all workers have left."""
         return int(self.schedule.control[place])
 
     def block_seconds(self) -> float:
@@ -173,7 +173,7 @@ class Workspace:
         return int(control[layout.BLOCK_TIME]) * 1e-9
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
-        """Ask all workers to stop at their next block; of several reasons, the first one stays."""
+        """Ask all workers to stop at their next block; the first of several reasons is stored."""
         block_claims.stop(self.schedule.control, reason)
 
     def locals(self) -> np.ndarray:

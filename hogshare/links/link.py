@@ -1,4 +1,4 @@
-"""`Link`: computes how long a message is under way. `Line`: a link that also queues messages."""
+"""`Link` computes how long a message is under way; `Line` is a link that queues messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the model lives and how it is read and written."""
+"""Planes: where the model is stored, and how it is read and written."""
 
 from hogshare.planes.grid import Grid
 from hogshare.planes.master import Master

@@ -1,4 +1,4 @@
-"""The grid plane: one vector; two workers never write the same numbers at the same time."""
+"""The grid plane: one vector; two workers never write the same entries at the same time."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Master(Plane):
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Return the default rows of a message; None: they depend on a message's cost."""
+        """Return the default rows of a message, or None if they depend on a message's cost."""
         return min(SUMMED_ROWS, n_rows) if self.fold == "sum" and problem.has_rows else None
 
     def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:

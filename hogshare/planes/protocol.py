@@ -52,7 +52,7 @@ class Home(Protocol):
 
     @property
     def clock(self) -> int:
-        """Number of blocks as barriers count them: a late worker begins at the least clock."""
+        """Number of blocks for barriers; a late worker begins at the least clock of the others."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Home(Protocol):
         ...
 
     def write(self, vector: np.ndarray) -> None:
-        """Replace the vector by another one, from which the worker continues."""
+        """Copy another vector into the home; the worker continues from its values."""
         ...
 
     def post(
@@ -86,7 +86,7 @@ class Home(Protocol):
         ...
 
     def take(self, sender: int) -> None:
-        """Acknowledge the message that `mail` returned: its arrays may be overwritten."""
+        """Acknowledge the message that `mail` returned; its arrays may then be overwritten."""
         ...
 
 
@@ -167,7 +167,7 @@ class Plane:
 
     @property
     def has_cells(self) -> bool:
-        """Whether a block is a cell of the problem; no other worker writes the cell's numbers."""
+        """Whether a block is a cell of the problem, whose entries no other worker writes."""
         return False
 
     @property
@@ -208,7 +208,7 @@ class Plane:
         return epoch_schedule.ALONE
 
     def interval(self, problem: Any) -> int:
-        """Return the number of rows between two exchanges in kernels; 0: no exchange there."""
+        """Return the number of rows between two exchanges in kernels; 0 without exchanges."""
         return 0
 
     def rows_of_block(
@@ -237,7 +237,7 @@ class Plane:
         return None
 
     def steps_on_copies(self, problem: Any, batch: int, block_rows: int) -> bool:
-        """Whether steps on rows are taken on a whole copy of a master's snapshot."""
+        """Whether a worker takes rows' steps on a whole copy of a master's snapshot."""
         return False
 
     def check_blocks(self, block_rows: int, own_rows: int) -> None:
@@ -382,7 +382,7 @@ class Plane:
         """
 
     def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
-        """Return a warning about a run that is over; None: no warning."""
+        """Return a warning about a run that is over, or None."""
         return None
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:

@@ -24,7 +24,7 @@ EXCHANGE_SHARE = 4.0  # the rows between two exchanges take this many times as l
 EASY_SHARE = 10.0  # the same, for exchanges that should cost next to nothing
 DESCENT_SPREAD = 8  # least ratio of all rows to all workers' rows between two exchanges of descent
 EXCHANGE_NS = 20.0  # fixed time of an exchange without contention
-HAND_OVERS = 12.0  # shared words handed over between cores in an exchange, with contention
+HAND_OVERS = 12.0  # shared words that cores pass to each other in an exchange, with contention
 MESSAGE_EXCHANGES = 3.0  # cost of a message in exchanges: read, weigh and write a copy, and add it
 MESSAGES_OF_EPOCH = 8  # fewest messages of each worker in an epoch
 MESSAGE_ROWS = 8192  # most rows of a message, unless its cost needs more rows
@@ -110,7 +110,7 @@ class Shared(Plane):
         return {"atomic": atomic, "gradients": 0, "cutoff": -1, "damped": 0}
 
     def interval(self, problem: Size) -> int:
-        """Return the number of rows between two exchanges of one worker; 0: no exchange."""
+        """Return the number of rows between two exchanges of one worker; 0 without exchanges."""
         if self.exchange is None:
             return 0
         if self.exchange != "auto":

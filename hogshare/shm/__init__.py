@@ -1,1 +1,1 @@
-"""Shared memory: the arena, the sharing of rows, the progress table. Knows no loss, no solver."""
+"""Shared memory: the arena, shared rows, and the progress table; no losses and no solvers."""

@@ -170,7 +170,7 @@ class Arena:
         return fd
 
     def close(self) -> None:
-        """Close the descriptor; the memory is freed when its last array is."""
+        """Close the descriptor; the memory is freed with its last array."""
         if self._mapping is not None:
             _live.pop(self._mapping.address, None)
             if self._mapping.file is not None:
@@ -194,7 +194,7 @@ def has_arenas() -> bool:
 
 
 def find_arena(low: int, high: int) -> tuple[Arena, int] | None:
-    """Return the live arena that contains the addresses low to high, and the offset of `low`."""
+    """Return the live arena with the addresses from `low` to `high`, and the offset of `low`."""
     mappings = [reference() for reference in list(_live.values())]
     for mapping in mappings:
         if mapping is None:

@@ -31,7 +31,7 @@ PREFIX = "mail_"  # prefix of the names of a mailbox's arrays in a run
 
 
 def places_pay(count: int, n: int, value_bytes: int) -> bool:
-    """Whether a message of `count` values with places is shorter than all n values without."""
+    """Whether `count` values with places make a shorter message than n values without places."""
     return count * (value_bytes + PLACE_BYTES) < n * value_bytes
 
 
@@ -201,7 +201,7 @@ class Edge:
         self._transport.send(self._box, self._index)
 
     def poll(self) -> Message | None:
-        """Return the oldest arrived message that has not been taken; None: there is none."""
+        """Return the oldest arrived message that has not been taken (views), or None."""
         slot = edge_slots.find_mail(self._box, self._index)
         if slot == NO_SLOT or self._left_ns(slot):
             return None
@@ -223,7 +223,7 @@ class Edge:
 
     @property
     def posted(self) -> int:
-        """Number of the last message that has been sent; 0: none."""
+        """Number of the last message that has been sent; 0 before the first message."""
         return int(edge_slots.counter_of(self._box, self._index, layout.M_POSTED))
 
     @property
@@ -254,7 +254,7 @@ class Edge:
 
     @property
     def due_in(self) -> float | None:
-        """Seconds until an emulated link delivers the next message; None: no message is due."""
+        """Seconds until an emulated link delivers the next message, or None if none is due."""
         slot = edge_slots.find_mail(self._box, self._index)
         left = 0 if slot == NO_SLOT else self._left_ns(slot)
         return 1e-9 * left if left else None
@@ -281,7 +281,7 @@ class RegisterEdge(Edge):
         self._registers = transport
 
     def show(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> None:
-        """Overwrite the last message, taken or not."""
+        """Overwrite the last message, whether it was taken or not."""
         where = NO_PLACES if places is None else places
         self._registers.show(self._box, self._index, round, where, values)
 

@@ -100,7 +100,7 @@ def _csr_parts(X: Any) -> dict[str, np.ndarray] | None:
 
 
 def _shared_buffers(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-    """Return copies of the arrays in one arena; None if one arena already contains them."""
+    """Return copies of the arrays in a new arena, or None if one arena already contains them."""
     places = [find(part) for part in parts.values() if part.size]
     arenas = {id(place[0]) if place else None for place in places}
     in_order = all(part.flags.c_contiguous for part in parts.values())

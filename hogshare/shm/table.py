@@ -52,17 +52,17 @@ class ProgressTable:
 
     @property
     def clock(self) -> np.ndarray:
-        """Blocks completed, as barriers count them; a late worker joins at the least clock."""
+        """Number of completed blocks for barriers; a late worker joins at the least clock."""
         return self._column(layout.T_CLOCK)
 
     @property
     def blocks(self) -> np.ndarray:
-        """Blocks completed."""
+        """Number of completed blocks."""
         return self._column(layout.T_BLOCKS)
 
     @property
     def rows(self) -> np.ndarray:
-        """Rows visited."""
+        """Number of visited rows."""
         return self._column(layout.T_ROWS)
 
     @property
@@ -94,7 +94,7 @@ class ProgressTable:
 
     @property
     def version(self) -> np.ndarray:
-        """Number of all workers' pushes in the vector pulled last; with a master, its version."""
+        """Number of all workers' pushes in the last pulled vector; with a master, its version."""
         return self._column(layout.T_VERSION)
 
     @property
@@ -110,7 +110,7 @@ class ProgressTable:
 
     @property
     def waiting_seconds(self) -> np.ndarray:
-        """Time waited at barriers, for blocks, and at planes."""
+        """Seconds that the worker waited at barriers, for blocks, and for planes."""
         return self._column(layout.T_WAITING, 1e-9)
 
     @property

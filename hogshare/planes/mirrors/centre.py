@@ -241,7 +241,7 @@ class Centre:
         self.arrays["holds"][self.me, why] += 1
 
     def _next_due(self) -> float | None:
-        """Return the seconds until an emulated link's next delivery; None: nothing is under way."""
+        """Return the seconds until an emulated link's next delivery, or None without messages."""
         due = [left for e in self.map.into if (left := self._box(e).due_in) is not None]
         return min(due) + DUE_SLACK if due else None
 

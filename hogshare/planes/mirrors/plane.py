@@ -69,11 +69,11 @@ class Mirrors(Plane):
         For a problem with a gradient, "weighted" means "momentum" if a clock has several steps. If
         a clock is one step, "weighted" means "sum", or weights from the problem's own `curvature`.
         "momentum": changes are divided by the number P of workers, with Nesterov's momentum of
-        ``1 - 1/P``. In the long run, each change counts once. If each worker alone reaches the optimum, all
-        workers together reach it in two clocks. If a centre may be ahead of others, or receives
-        changes through a hub, "momentum" is the same as "mean". "sum": changes are added, as in the
-        paper. With long clocks, the sum overshoots. "mean": changes are divided by the number of
-        workers.
+        ``1 - 1/P``. In the long run, each change counts once. If each worker alone reaches the
+        optimum, all workers together reach it in two clocks. If a centre may be ahead of others, or
+        receives changes through a hub, "momentum" is the same as "mean". "sum": changes are added,
+        as in the paper. With long clocks, the sum overshoots. "mean": changes are divided by the
+        number of workers.
     every : "auto" or int, default="auto"
         Number of rows of a worker in a clock, in whole blocks, as in `Replicas`. With
         ``rows="share"``, it is at most the worker's rows of an epoch. "auto"
@@ -287,7 +287,7 @@ class Mirrors(Plane):
         return tuple(f for f in (self.significance, self.decay, self.graph) if callable(f))
 
     def groups(self, n_workers: int) -> np.ndarray | None:
-        """Return the centre of each worker; None: there is one centre."""
+        """Return the centre of each worker, or None if there is one centre."""
         found = groups_of(self.centres, n_workers)
         return found if found.any() else None
 
@@ -306,7 +306,7 @@ class Mirrors(Plane):
         return self._clock_rows(problem, n_rows, n_workers)
 
     def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
-        """Return the rows of a clock that is worth its time on the links; None: any number."""
+        """Return the rows of a clock that are worth its time on the links; None for any number."""
         links = self.edge_links(n_workers)
         if self.every != "auto" or not links:
             return None
@@ -579,7 +579,7 @@ class Mirrors(Plane):
         )
 
     def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
-        """Return a warning for a run without any significant change; None: no warning."""
+        """Return a warning if a run had no significant change, or None."""
         passed, of = arrays["course"][:, :, : centre_exchange.C_BYTES].sum(axis=(0, 1))
         if not self.flush or passed or not of:
             return None

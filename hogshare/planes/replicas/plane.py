@@ -172,12 +172,12 @@ class Replicas(Plane):
 
     @property
     def whose(self) -> int | None:  # type: ignore[override]
-        """The worker whose home is the model; None: the mean."""
+        """The worker whose home is the model, or None if the model is the mean."""
         return None if self.final == "mean" else int(self.final)
 
     @property
     def is_by_mail(self) -> bool:
-        """True: workers send each other models or changes, and with ``sync="bsp"`` their rounds."""
+        """True: workers send each other models or changes; with ``sync="bsp"``, also their rounds."""
         return True
 
     @property
@@ -189,7 +189,7 @@ class Replicas(Plane):
 
     @property
     def seen(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Arrays that other workers read at any moment: with ``sync="bsp"`` the posted rounds."""
+        """Arrays that other workers read at any moment: the posted rounds with ``sync="bsp"``."""
         return ("posted",) if self.sync == "bsp" else ()
 
     @property
@@ -204,12 +204,12 @@ class Replicas(Plane):
 
     @property
     def checkpointed(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Arrays that checkpoints store: push-sum's masses."""
+        """Arrays that checkpoints store: the masses of push-sum."""
         return ("mass",) if self._is_push_sum else ()
 
     @property
     def extra(self) -> int:  # type: ignore[override]
-        """Number of numbers of a message besides the vector: 1 with push-sum (its mass), else 0."""
+        """Number of values of a message besides the vector: 1 with push-sum (its mass), else 0."""
         return int(self._is_push_sum)
 
     def rows_of_block(
@@ -345,7 +345,7 @@ class Replicas(Plane):
             arrays["first"][:] = vector
 
     def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Whether a late worker begins at the others' model: only if it was left out."""
+        """Whether a late worker begins at the others' model; it does so only if it was left out."""
         if not arrays:
             return True
         return self.sync != "notify-ack" or bool(arrays["left_out"][me])

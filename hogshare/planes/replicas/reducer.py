@@ -180,7 +180,7 @@ class Reducer:
         self.round = self._round()
 
     def _round(self) -> reduce_rounds.Round | None:
-        """Return the fixed data of the kernel for every round; None: this run needs Python code."""
+        """Return the kernel's fixed data for every round, or None if this run needs Python code."""
         home, s, part = self.home, self.settings, self.graph_rounds[0]
         is_plain = s.sync == "notify-ack" and s.send == "model" and not s.is_push_sum
         at_once = all(box.transport is AT_ONCE for box in home.boxes) and not home.links
@@ -208,13 +208,13 @@ class Reducer:
         return int(reduce_rounds.reduce(home.box, self.round, self.live, table, suspects, *more))
 
     def _first(self) -> np.ndarray:
-        """Return the vector that all workers begin with: the base of the first changes."""
+        """Return the vector with which all workers begin; it is the base of the first changes."""
         return np.asarray(self.arrays["first"]).copy()
 
     # -- when
 
     def is_due(self) -> int:
-        """Return the round of the reduce that is due after this block; 0: none is due."""
+        """Return the round of the reduce that is due after this block; 0 if no reduce is due."""
         home = self.home
         done, in_epoch = home.share
         per = intervals.blocks_of(self.settings.every, home.block_rows, in_epoch)
@@ -347,7 +347,7 @@ class Reducer:
                 left.remove((edge, to))
 
     def _owe(self, edge: int, values: np.ndarray, places: np.ndarray | None) -> None:
-        """Store an unsent message: it is sent later in this round; a change, with the next one."""
+        """Store a message to send it later in this round; a change is sent with the next change."""
         self._count(UNSENT)
         self.unsent[edge] = FOR_THE_FIRST_TIME
         self._owe_change(edge, values, places)
@@ -406,7 +406,7 @@ class Reducer:
         return sorted(heard, key=lambda k: self.senders[k])
 
     def _find(self, edge: int, now: int) -> Message | None:
-        """Return an edge's message of this round or of a later one; drop earlier messages."""
+        """Return an edge's message of this round or of a later round; drop earlier messages."""
         box: Edge = self.home.boxes[edge]
         while (message := box.poll()) is not None and message.is_whole:
             # `to` is read after the message was found: the sender writes `to` before it posts
@@ -445,7 +445,7 @@ class Reducer:
                 self.extra = self.extra + values
 
     def _collect(self, now: int) -> Generator[Until, bool, tuple[list[tuple[int, Message]], int]]:
-        """Wait for all in-neighbours' messages of this round; return them, and their round."""
+        """Wait for all in-neighbours' messages of this round; return them and their round."""
         home, suspects = self.home, self.arrays["suspects"][self.me]
         given_up: set[int] = set()
         while True:
