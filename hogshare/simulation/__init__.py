@@ -1,7 +1,8 @@
-"""A virtual clock: the time of blocks, the waits between workers, and the workers' views.
+"""A virtual clock: the times of blocks, waits at barriers, and the members that workers know.
 
-This package computes no gradients. `Simulator` describes a run for `hogshare.solve`; `progress`
-runs only clocks and barriers (`hogshare.lab.psp`). Names are imported on first use.
+This package computes no gradients. `Simulator` describes a run for `hogshare.solve`. `progress`
+runs only clocks and barriers, without a model (`hogshare.lab.psp`). Names are imported on first
+use.
 
 Examples
 --------

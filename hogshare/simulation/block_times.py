@@ -1,7 +1,8 @@
 """The time of a block on a virtual clock: distributions from which block times are drawn.
 
-A draw depends only on the seed, the worker and the number of the worker's block, so it is the same
-for any interleaving of workers. `hogshare.kernels.schedule.block_time_draws` makes the draws.
+A drawn time depends only on the seed, the worker and the number of the worker's block. So it is the
+same for any interleaving of workers. `hogshare.kernels.schedule.block_time_draws` makes the draws.
+In this package, a *law* is a distribution of block times.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Numbers = tuple[int, float, float, np.ndarray]
 
 
 class BlockTime(ABC):
-    """The base class of all laws of block times.
+    """The base class of all laws (distributions) of block times.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class BlockTime(ABC):
         worker : int
             The worker's number, from 0.
         block : int
-            The number of blocks that the worker has completed before.
+            The number of blocks that the worker has completed before this block.
         """
         return float(codes.draw(*self.numbers(), seed, worker, block))
 
@@ -113,10 +114,10 @@ class LogNormal(BlockTime):
     Parameters
     ----------
     mean : float
-        Mean seconds of the times, not of their logarithm.
+        Mean seconds of a block. (It is not the mean of the logarithm.)
     sigma : float
-        Standard deviation of the logarithm. If small, it is about the times' standard deviation
-        over their mean.
+        Standard deviation of the logarithm. A small `sigma` is about equal to the standard
+        deviation of the times divided by their mean.
 
     Examples
     --------
@@ -144,8 +145,8 @@ class Gamma(BlockTime):
     mean : float
         Mean seconds of a block.
     shape : float
-        1 is `Exponential`; larger shapes are more regular. The standard deviation is the mean over
-        the square root of the shape.
+        With shape 1 the law is `Exponential`; with larger shapes, times are more regular. The
+        standard deviation is the mean divided by the square root of the shape.
 
     Examples
     --------
@@ -165,7 +166,7 @@ class Gamma(BlockTime):
 
 @dataclass(frozen=True)
 class Uniform(BlockTime):
-    """Block times that are uniform between two bounds.
+    """Block times that are uniformly distributed between two bounds.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ class Measured(BlockTime):
     Parameters
     ----------
     seconds : sequence of float
-        The measured times, at least one, none below 0.
+        The measured times: at least one, and each at least 0.
 
     Examples
     --------
@@ -230,7 +231,7 @@ class Measured(BlockTime):
 
 
 def law_of(law: Any) -> BlockTime:
-    """Return a law of block times, or parse text with `parse`.
+    """Return `law` if it is a law of block times; if it is text, parse it with `parse`.
 
     Raises
     ------
@@ -265,7 +266,7 @@ def parse(text: str) -> BlockTime:
     Raises
     ------
     ValueError
-        If the law is unknown, or its numbers do not fit.
+        If the law is unknown, or the number or the values of its parameters are invalid.
 
     Examples
     --------

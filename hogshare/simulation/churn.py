@@ -20,14 +20,16 @@ class Churn:
     Parameters
     ----------
     joins : mapping of int to float, default={}
-        Virtual seconds at which a worker starts; workers that are not named start at 0.
+        For each named worker, the virtual seconds at which it starts. Other workers start at 0.
     leaves : mapping of int to float, default={}
-        Virtual seconds at which a worker decides to leave: it first finishes its current block.
+        For each named worker, the virtual seconds at which it decides to leave. It then finishes
+        its current block and leaves.
     deaths : mapping of int to float, default={}
-        Virtual seconds at which a worker dies, at any point of its loop. Others repeat its block.
+        For each named worker, the virtual seconds at which it dies, at any point of its loop. Other
+        workers repeat its block.
     leave_rate, death_rate : float, default=0.0
-        Rate of random leaves, and of random deaths, per worker and virtual second, in addition to
-        the named ones.
+        Rate of random leaves, and of random deaths, per worker and virtual second. These events
+        come in addition to `leaves` and `deaths`.
     join_seconds : float, default=0.0
         Workers that are not named in `joins` start at random times between 0 and `join_seconds`.
     seed : int, default=0
@@ -72,6 +74,7 @@ class Churn:
         Raises
         ------
         ValueError
+            If `joins`, `leaves` or `deaths` names such a worker.
         """
         for name in (JOIN, LEAVE, DIE):
             of_run(f"{name} of Churn", getattr(self, name), n_workers)
@@ -84,7 +87,9 @@ class Churn:
                     )
 
     def schedule(self, n_workers: int) -> list[tuple[float, str, int]]:
-        """Return the events by time: ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
+        """Return the events, sorted by time.
+
+        An event is ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
 
         Parameters
         ----------

@@ -10,14 +10,15 @@ from hogshare.system.ranges import count, whole
 class Membership:
     """The members of a run, as every worker knows them.
 
-    A sample is drawn without replacement; each set of other workers has the same chance. Only the
-    members of the sample need messages. In return, every worker must be notified of each join and
-    leave, with n messages each time. `Overlay` needs fewer messages.
+    A sample is drawn without replacement; each set of other workers has the same chance. To draw a
+    sample takes no messages; only its members need to be asked. The price is that every worker must
+    be notified of each join and leave, with n messages each time for n workers. `Overlay` needs
+    fewer messages for a join or leave.
 
     Parameters
     ----------
     n_workers : int
-        The initial number of workers, 0 to n_workers - 1.
+        The initial number of workers. Their numbers are 0 to n_workers - 1.
     seed : int, default=0
         Seed for the draws.
 
@@ -59,7 +60,7 @@ class Membership:
         Parameters
         ----------
         me : int
-            The worker that draws, which is not in the sample.
+            The drawing worker, which is not in the sample.
         size : int
             Number of workers to draw, at most the number of other workers.
 
@@ -80,7 +81,13 @@ class Membership:
         return np.array([self._workers[place] for place in drawn], np.int64)
 
     def join(self, worker: int | None = None) -> int:
-        """Add a worker with a number that no current member has; None: a number never used.
+        """Add a worker.
+
+        Parameters
+        ----------
+        worker : int or None, default=None
+            A number that no current member has. If None, the method takes a number that was never
+            used.
 
         Returns
         -------
@@ -130,6 +137,7 @@ def check_sample(size: int, n_workers: int) -> None:
     Raises
     ------
     ValueError
+        If `size` is larger than ``n_workers - 1``.
     """
     count(0, size=size)
     if size > n_workers - 1:
@@ -145,6 +153,7 @@ def check_leaving(worker: int, n_workers: int) -> None:
     Raises
     ------
     ValueError
+        If `n_workers` is 1.
     """
     if n_workers == 1:
         raise ValueError(f"worker {worker} is the only one left: add another one first.")

@@ -1,40 +1,42 @@
 """The structured overlay: sampling of other workers when no worker knows all of them.
 
-Workers are on a ring (`hogshare.simulation.ring`). Each knows O(log n) others and reaches the owner
-of any point in O(log n) hops; a hop is a message from a worker to a worker that it knows. Source:
-Wang, Catterall and Mortier 2017. The paper assumes that the owner of a random point is a random
-worker. This is not so: an owner's chance is proportional to its zone (the points that it owns), and
-zones are about exponentially distributed. Of 1000 workers the one with the largest zone is drawn
-about seven times too often, and a tenth of the workers less than a tenth as often as they should
-be.
+Workers are on a ring (`hogshare.simulation.ring`). Each of n workers knows O(log n) other workers,
+and reaches the owner of any point in O(log n) hops. A hop is a message from a worker to a worker
+that it knows. Source: Wang, Catterall and Mortier 2017. The paper assumes that the owner of a
+random point is a random worker. This is not so: an owner's chance is proportional to its zone (the
+points that it owns), and zones are about exponentially distributed. Among 1000 workers, the worker
+with the largest zone is drawn about seven times too often, and a tenth of the workers are drawn
+less than a tenth as often as they should be.
 
 Uniform draws
 -------------
-Draw a point and a number j below K. Go to the point's owner and then to its j-th successor. Accept
-this worker if it is less than L points after the point, otherwise try again. For exactly L of the
-2^bits points a worker is within L points after the point. For each of these it is then the j-th
-worker from the point for exactly one j. So its chance is ``L / (2^bits K)``, the same for all
-workers.
+A try draws a point and a number j, from 0 to K - 1. It goes to the point's owner, and then to the
+owner's j-th successor. If this worker is less than L points after the point, the try accepts it;
+otherwise the next try begins. Consider one worker. For exactly L of the 2^bits points, the worker
+is less than L points after the point. For each of these L points, exactly one j leads to the
+worker. So a try accepts the worker with the chance ``L / (2^bits K)``, the same for all workers.
 
-This is exact if no arc of L points has more than K workers; in a fuller arc the last workers are
-never reached. With ``L = s 2^bits / n`` the number of workers in an arc is about Poisson with mean
-s, so a small K fails with a chance below 10^-9: with ``s = log2 n`` K is 40 for 1000 workers. A
-draw then takes 4 tries, each of about ``log2(n) / 2 + 1`` hops to the point and nearly s hops along
-the ring. That is O(log n): 55 hops, where the biased draw takes 6. A worker that meets more than K
-workers in an arc reports it (`Drawn.crowded`).
+The draw is exact if no arc of L points has more than K workers; in a fuller arc the last workers
+are never reached. With ``L = s 2^bits / n`` the number of workers in an arc is about Poisson with
+mean s. So a small K fails with a chance below 10^-9: with ``s = log2 n``, K is 40 for 1000 workers.
+A draw then takes 4 tries. Each try takes about ``log2(n) / 2 + 1`` hops to the point, and nearly s
+hops along the ring. That is O(log n): 55 hops for 1000 workers, whereas the biased draw takes 6
+hops. If a try meets more than K workers in an arc, the result reports this (`Drawn.crowded`).
 
 Alternatives, for 1000 workers:
 
-- Accept an owner with chance (least zone) / (its zone). This is exact, but the least of n zones is
-  about 1 / n^2. So a draw takes about n tries, 6000 hops, and a worker must know the least zone.
-- Accept with chance (c / n) / (zone), with a larger constant c. This is quick (1.6 tries for c =
-  1), but biased again, because zones below c / n are as unlikely as before: for c = 1, the zones of
-  six workers of ten.
-- Average zones: continue by a random number of successors below s, accept with ``c / (n * average
-  of the last s zones)``. This is as exact as ours and about as expensive, but a worker must know s
-  predecessors.
-- King and Saia, "Choosing a random peer" (PODC 2004): a long zone's surplus goes to the next
-  workers. This is as exact, with the same tail of failures; it takes 7 tries with their constants.
+- Accept an owner with the chance (least zone) / (owner's zone). This is exact. But the least of n
+  zones is about 1 / n^2 of the ring, so a draw takes about n tries (6000 hops). A worker must also
+  know the least zone.
+- Accept an owner with the chance (c / n) / (owner's zone), with a larger constant c. This is quick
+  (1.6 tries for c = 1), but still biased: workers with zones below c / n are still drawn too
+  rarely. For c = 1, these are six workers of ten.
+- Average zones: continue by a random number of successors below s, and accept with the chance ``c /
+  (n * average of the last s zones)``. This is as exact and about as expensive as the draw of this
+  file, but a worker must know s predecessors.
+- King and Saia, "Choosing a random peer" (PODC 2004): the surplus of a long zone goes to the next
+  workers. This is as exact as the draw of this file, with the same tail of failures. It takes 7
+  tries with the paper's constants.
 """
 
 from __future__ import annotations
@@ -60,14 +62,14 @@ MOST_TRIES = 10_000  # mean tries for a draw; a larger mean indicates a mistaken
 
 @dataclass(frozen=True)
 class Window:
-    """The parameters of uniform draws, see `Overlay.window`.
+    """The parameters of uniform draws; see `Overlay.window`.
 
     Attributes
     ----------
     length : int
-        L, the number of points of an arc.
+        Number of points of an arc (L in the notes of this file).
     most : int
-        K, the largest number of workers in an arc.
+        Largest number of workers in an arc for which draws are uniform (K).
     """
 
     length: int
@@ -76,20 +78,20 @@ class Window:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Workers that were drawn, and the messages that drawing them took.
+    """The drawn workers, and the number of messages that the draws took.
 
     Attributes
     ----------
     workers : ndarray of shape (n_draws,), int64
         Numbers of the drawn workers.
     hops : ndarray of shape (n_draws,), int64
-        Hops of messages until each worker was reached. They include failed tries, and draws that
-        were rejected because the worker was already in the sample.
+        Number of hops until each worker was reached. It includes the hops of failed tries, and of
+        tries whose worker was already in the sample.
     tries : ndarray of shape (n_draws,), int64
         Number of points that were drawn for each worker.
     crowded : int
-        Number of tries that met an arc with more workers than `Window.most`. 0 unless the assumed
-        size is far too small: draws are uniform except for such arcs.
+        Number of tries that met an arc with more workers than `Window.most`. Draws are uniform
+        except in such arcs. The number is 0 unless the assumed number of workers is far too small.
     """
 
     workers: np.ndarray
@@ -107,9 +109,10 @@ class SizeEstimate:
     size : float
         The estimate.
     seen : int
-        Number of workers counted.
+        Number of workers counted in the zone.
     relative_sd : float
-        Predicted standard deviation, relative to the number of workers: ``sqrt((2^l - 1) / size)``.
+        Predicted standard deviation, relative to the number of workers: ``sqrt((2^l - 1) / size)``,
+        for a prefix of l bits.
     """
 
     size: float
@@ -123,10 +126,10 @@ class Overlay:
     Parameters
     ----------
     workers : int or array-like of int
-        The number of workers, which then have random identifiers; or the identifiers, worker k's at
-        index k, all different.
+        An int is the number of workers, which then get random identifiers. An array contains the
+        identifiers, all different; worker k has the identifier at index k.
     bits : int, default=62
-        The bits of identifiers; at most 62.
+        Number of bits of an identifier; at most 62.
     seed : int, default=0
         Seed for identifiers and draws.
 
@@ -138,8 +141,8 @@ class Overlay:
 
     Notes
     -----
-    A join or a leave copies the sorted identifiers: O(n) at memory speed in this model, regardless
-    of the number of messages that it would take in a network.
+    A join or a leave changes this object. It copies the array of sorted identifiers, which takes
+    O(n) time. This time is independent of the number of messages that a network would need.
 
     Examples
     --------
@@ -205,11 +208,12 @@ class Overlay:
         senders : int or array-like of shape (n_messages,)
             The sending workers.
         points : array-like of shape (n_messages,)
+            The points on the ring to which the messages go.
 
         Returns
         -------
         ndarray of shape (n_messages,), int64
-            About ``log2(n_workers) / 2 + 1`` on average.
+            Numbers of hops; about ``log2(n_workers) / 2 + 1`` on average.
 
         Raises
         ------
@@ -227,21 +231,21 @@ class Overlay:
     ) -> SizeEstimate:
         """Estimate the number of workers by the density of a zone.
 
-        If the identifiers of k workers begin with a prefix of l bits, the estimate is ``k 2^l``. It
-        is unbiased over random prefixes, or over random identifiers, with a relative standard
-        deviation of ``sqrt((2^l - 1) / n)``. For a relative deviation of e, choose ``2^l`` near
-        ``e^2 n``.
+        A zone contains the workers whose identifiers begin with a given prefix of l bits. If these
+        are k workers, the estimate is ``k 2^l``. The estimate is unbiased over random prefixes, and
+        over random identifiers. Its relative standard deviation is ``sqrt((2^l - 1) / n)`` for n
+        workers. For a relative deviation of e, choose ``2^l`` near ``e^2 n``.
 
         Parameters
         ----------
         prefix_bits : int
-            l; 0 counts all workers.
+            Number of bits of the prefix (l); with 0, all workers are counted.
         prefix : int or None, default=None
-            The zone's prefix; None: a random prefix, or the prefix of `me`.
+            The zone's prefix. If None, the prefix is the prefix of `me`, or random if `me` is None.
         me : int or None, default=None
-            Worker whose own zone is counted. This zone always contains the worker, so the estimate
-            ``k 2^l`` would be ``2^l - 1`` too large on average; the estimate is the unbiased
-            ``(k - 1) 2^l + 1``.
+            Worker whose own zone is counted. This zone always contains the worker, so ``k 2^l``
+            would be ``2^l - 1`` too large on average. The estimate is therefore
+            ``(k - 1) 2^l + 1``, which is unbiased.
 
         Returns
         -------
@@ -286,14 +290,14 @@ class Overlay:
     # -- draws ------------------------------------------------------------------------------------
 
     def window(self, size: float | None = None) -> Window:
-        """Return the arc that makes draws uniform, and its largest number of workers.
+        """Return the length of an arc that makes draws uniform, and its largest number of workers.
 
         Parameters
         ----------
         size : float or None, default=None
-            The assumed number of workers, for example from `estimate_size`; None: the true number.
-            A number that is too large takes more tries. A number that is far too small makes arcs
-            crowded.
+            The assumed number of workers, for example from `estimate_size`. If None, it is the true
+            number. If the assumed number is too large, draws take more tries. If it is far too
+            small, arcs are crowded.
 
         Returns
         -------
@@ -328,16 +332,17 @@ class Overlay:
     def draw(
         self, n_draws: int, *, me: int, method: str = "uniform", size: float | None = None
     ) -> Drawn:
-        """Draw workers independently: with replacement, including the drawing worker.
+        """Draw workers independently, with replacement; the drawing worker may be drawn.
 
         Parameters
         ----------
         n_draws : int
+            Number of workers to draw.
         me : int
-            The drawing worker, where messages start.
+            The drawing worker, from which messages start.
         method : {"uniform", "point"}, default="uniform"
-            "point": the owner of a random point. This is biased: a worker is drawn in proportion to
-            its zone.
+            With "uniform", all workers have the same chance. With "point", the owner of a random
+            point is drawn. This is biased: a worker's chance is proportional to its zone.
         size : float or None, default=None
             The assumed number of workers, as in `window`.
 
@@ -365,9 +370,9 @@ class Overlay:
             The drawing worker, which is not in the sample.
         size : int
             Number of workers to draw, at most the number of other workers. It should be a small
-            part of them, because a worker that is drawn twice takes another draw.
+            part of their number: whenever a worker is drawn twice, another draw is needed.
         method : {"uniform", "point"}, default="uniform"
-            As in `draw`. Only with "uniform" every set is equally likely.
+            As in `draw`. Only with "uniform" are all sets equally likely.
         believed : float or None, default=None
             The assumed number of workers, as `size` in `window`.
 
@@ -378,17 +383,17 @@ class Overlay:
         Raises
         ------
         ValueError
-            If `me` is not a member, the sample is larger than the number of others, or as in
-            `draw`.
+            If `me` is not a member, the sample is larger than the number of other workers, the
+            method is unknown, or `window` refuses `believed`.
         """
         mine = self._place_of(me)
         check_sample(size, self.n_workers)
         return self._collect(size, mine, self._chosen(method, believed), again=False)
 
     def _collect(self, size: int, mine: int, window: Window | None, *, again: bool) -> Drawn:
-        """Try until `size` workers are drawn; `again` says whether with replacement.
+        """Try until `size` workers are drawn; with `again`, draw with replacement.
 
-        Tries are independent. Many are made at once, and the tries after the last needed one do not
+        Tries are independent, and many are made at once. The tries after the last needed try do not
         count.
         """
         places, hops, crowded = np.empty((3, 0), np.int64)
@@ -438,9 +443,9 @@ class Overlay:
         Parameters
         ----------
         worker : int or None, default=None
-            A number that no current member has; None: a number that was never used.
+            A number that no current member has. If None, a number that was never used.
         identifier : int or None, default=None
-            The worker's identifier; None: a random identifier.
+            The worker's identifier. If None, a random identifier.
 
         Returns
         -------

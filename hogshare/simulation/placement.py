@@ -15,7 +15,7 @@ ASK_AND_ANSWER = 2  # messages of a question and its answer
 
 @dataclass(frozen=True)
 class Placement:
-    """The place of the model, and of the state, which is each worker's clock.
+    """The places of the model and of the state; the state consists of the workers' clocks.
 
     ============= ============= ========================================================
     model         state         barriers
@@ -29,17 +29,19 @@ class Placement:
     Parameters
     ----------
     model : {"central", "distributed"}, default="central"
+        The place of the model: on a server, or at the workers.
     state : {"central", "distributed"}, default="central"
+        The place of the clocks: on a server, or each at its worker.
 
     Raises
     ------
     ValueError
-        If a value is neither of the two.
+        If `model` or `state` is neither "central" nor "distributed".
 
     Notes
     -----
     Source: Wang, Catterall and Mortier 2017. Barriers that are not in the paper follow the same
-    rule: `Fraction` with a sample asks a sample, `Throttled` and a user's function ask all workers.
+    rule: `Fraction` with a sample asks a sample; `Throttled` and a user's function ask all workers.
 
     Examples
     --------
@@ -71,8 +73,8 @@ class Placement:
         ----------
         barrier : Barrier
         n_workers : int or None, default=None
-            The number of workers, which detects a sample of all workers; None: more workers than in
-            any sample.
+            The number of workers, needed to detect a sample of all workers. If None, the number is
+            assumed to be larger than any sample.
 
         Raises
         ------
@@ -105,7 +107,7 @@ class Placement:
     def messages(
         self, barrier: Barrier, n_workers: int | None = None, *, hops: float = 0.0
     ) -> float:
-        """Return the control messages of one poll by a worker.
+        """Return the number of control messages of one poll by a worker.
 
         Parameters
         ----------
@@ -113,8 +115,8 @@ class Placement:
         n_workers : int or None, default=None
             As in `check`.
         hops : float, default=0
-            The hops to find the sample: with an `Overlay` the sum of `Drawn.hops`, or its mean;
-            with a `Membership` 0. Ignored with central state.
+            The number of hops to find the sample. With an `Overlay` it is the sum of `Drawn.hops`,
+            or the mean of such sums. With a `Membership` it is 0. Ignored with central state.
 
         Returns
         -------
@@ -126,7 +128,7 @@ class Placement:
         Raises
         ------
         ValueError
-            As in `check`, or if `hops` is not a number of at least 0.
+            If the placement does not allow the barrier, or `hops` is not a number of at least 0.
         TypeError
             If `barrier` is not a barrier.
         """

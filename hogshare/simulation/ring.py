@@ -1,19 +1,19 @@
-"""Identifiers on a ring: a point's owner, and the number of hops to it by fingers.
+"""Identifiers on a ring: a point's owner, and the number of hops to this owner by fingers.
 
 A worker with identifier i owns the points after its predecessor's identifier, up to i. It knows its
 neighbours on the ring. It also knows its fingers: for each power of two, the owner of the point at
-that distance. At each hop a message takes the longest finger that does not pass the point, until
-the point's owner is the next worker.
+that distance. At each hop a message takes the longest finger that does not pass its point. When the
+point's owner is the next worker on the ring, the last hop goes to this worker.
 
             0
           .   .        9's fingers, of 16 points: owners of 10, 11, 13 and 1,
        13       3      that is 11, 11, 13 and 3.
-        |       |      A message from 9 to point 2: the finger 13 is the longest that
-       11       |      does not pass it; from 13 the finger 0 is, and 2's owner, 3,
-          9 . .        is next: 3 hops.
+        |       |      A message from 9 to point 2: the longest finger that does not
+       11       |      pass 2 is 13; from 13 it is 0; then 3, the owner of point 2,
+          9 . .        is the next worker: 3 hops.
 
-Source: Stoica et al., "Chord", SIGCOMM 2001. Departure: fingers are always right, because all
-workers with a finger on a worker know at once of its join or leave.
+Source: Stoica et al., "Chord", SIGCOMM 2001. Departure: fingers are always right. When a worker
+joins or leaves, all workers that have a finger on it know this at once.
 
 `identifiers` are int64, sorted, all different, from 0 to 2^bits - 1. This file numbers workers by
 their places in `identifiers`.
@@ -52,20 +52,24 @@ def hops(identifiers: np.ndarray, bits: int, senders: np.ndarray, points: np.nda
     Parameters
     ----------
     identifiers : ndarray of shape (n_workers,), int64
+        The workers' identifiers, sorted.
     bits : int
+        Number of bits of an identifier.
     senders : ndarray of shape (n_messages,), int64
-        Places of the senders.
+        Places of the senders in `identifiers`.
     points : ndarray of shape (n_messages,), int64
+        The points to which the messages go.
 
     Returns
     -------
     ndarray of shape (n_messages,), int64
-        0 if the sender owns the point.
+        Numbers of hops; 0 if the sender owns the point.
 
     Notes
     -----
-    All messages are routed at once, one finger length after another, from the longest. After a hop
-    over 2^i points less than 2^i points are left, so no finger is used twice.
+    All messages are routed at once: first by the longest fingers, then by the next shorter ones,
+    and so on. After a hop over 2^i points, less than 2^i points are left, so a message uses no
+    finger length twice.
     """
     ring = 1 << bits
     goals = owners(identifiers, points)

@@ -46,58 +46,61 @@ class Simulator:
     """Run workers one after another on a virtual clock: a runtime of `hogshare.solve`.
 
     Workers run the same loop on the same kernels as in threads and processes, with real gradients;
-    only time is modelled. A run may have a thousand workers, and the same seeds give the same run
-    bit for bit.
+    only time is modelled. A run may have a thousand workers. Runs with the same seeds are equal bit
+    for bit.
 
     A block is computed from one reading of the model. It takes::
 
         model to the worker + read_seconds + block time * slowness + write_seconds + update back
 
     plus the straggler's sleep with ``solve(stragglers=...)``. The worker reads the model at the
-    block's beginning, and its update counts at the end. On the lock-free vector
-    (``Shared(exchange=None)``) reading and writing take `parts` moments each. These are spread over
-    the seconds of reading and of writing, with other workers' writes between them. By default a
-    block is then one mini-batch of the rule. Private copies are exchanged at a block's end, and by
-    default a block is as long as their interval. ``solve(block=...)`` overrides both defaults. A
-    resumed run begins with the clock at 0, and with the same times.
+    start of the block, and its update is in the model at the end of the block. On the lock-free
+    vector (``Shared(exchange=None)``), the worker reads the model in `parts` parts at different
+    moments of the seconds of reading, and writes its update in the same way. Other workers may
+    write between these moments. On this vector, a block is one mini-batch of the rule by default.
+    With private copies, a worker exchanges its copy at the end of a block, and by default a block
+    is as long as the interval between exchanges. ``solve(block=...)`` overrides both defaults. A
+    resumed run starts its clock at 0, and draws the same times.
 
     Parameters
     ----------
     block_time : BlockTime or str, default=Exponential(1.0)
-        Law of the virtual seconds of computing in a block; or the law's name and numbers as on the
-        command line, such as "lognormal:1.0,0.5".
+        Distribution of the virtual seconds of computing in a block. A str contains its name and
+        parameters as on the command line, such as "lognormal:1.0,0.5".
     slowness : sequence of float or None, default=None
-        Factor of each worker's block times; None: 1 for all.
+        For each worker, a factor of its block times. If None, all factors are 1.
     seconds : float or None, default=None
-        The latest end of the run, in virtual seconds; None: only `Stop` ends the run.
+        The latest end of the run, in virtual seconds. If None, only `Stop` ends the run.
     poll : float or None, default=None
-        Virtual seconds between two polls of a worker that waits at a barrier. 0: the worker passes
-        at the first moment at which it may. None: 0, except for barriers whose polls are part of
-        the rule, which are your function and barriers that draw a new sample at each poll; for
-        these, a twentieth of the mean block time. With a `poll` above 0 `BSP` does not preserve the
-        order of workers. Such a run can be repeated, but differs from other runtimes' runs.
+        Virtual seconds between two polls of a worker that waits at a barrier. With 0, the worker
+        passes at the first moment at which it may. If None, `poll` is 0 for most barriers. But if a
+        poll can change the barrier's answer (your function, or a barrier that draws a new sample at
+        each poll), it is a twentieth of the mean block time. If `poll` is above 0, `BSP` does not
+        preserve the order of workers. Such a run can be repeated, but differs from other runtimes'
+        runs.
     network : Network, default=Network()
         Links between workers and the model; by default messages take no time.
     read_seconds, write_seconds : float, default=0.0
         Virtual seconds of reading the model, and of writing a change to it. A master takes
         `write_seconds` for each message, one message after another.
     parts : int, default=8
-        Number of moments of reading, and of writing, on the lock-free vector; 1 if both take no
-        time.
+        Number of moments of reading a model, and of writing an update, on the lock-free vector. It
+        is 1 if reading and writing take no time.
     churn : Churn, default=Churn()
         Workers that join late, leave or die.
     placement : Placement, default=Placement()
         The place of workers' clocks, which determines the allowed barriers and a poll's control
-        messages. Central: the clocks are with the model. Distributed: each worker has its clock and
-        is asked for it over the network's `link`. The answer takes the link's time, and has the
-        clocks at the time of the question.
+        messages. With central state, the clocks are with the model. With distributed state, each
+        worker has its clock and is asked for it over the network's `link`. The answer takes the
+        link's time, and contains the clocks at the time of the question.
     overlay : Overlay or None, default=None
-        The search for a sample with distributed state; its hops also take messages and time. None:
-        all workers know each other.
+        The overlay by which a worker finds its sample with distributed state; the hops take
+        messages and time, too. If None, all workers know each other.
     watch : callable or None, default=None
         ``watch(seconds, model)`` is called with the current model every `watch_seconds` of the
         virtual clock, beginning at 0.
     watch_seconds : float, default=1.0
+        Virtual seconds between two calls of `watch`.
     seed : int, default=0
         Seed for block times. (The seed of ``solve`` is for the row order and barriers' samples.)
 
@@ -174,6 +177,7 @@ class Simulator:
         Raises
         ------
         ValueError
+            If a setting does not fit.
         """
         self.placement.check(barrier, n_workers)
         if self.overlay is not None and self.overlay.n_workers != n_workers:
@@ -193,8 +197,8 @@ class Simulator:
     def is_orderly(self) -> bool:
         """Whether BSP may preserve the order of workers, as in threads and processes.
 
-        All workers must be in the run from beginning to end, and no worker may poll at its own
-        times.
+        This needs two conditions: (1) all workers are in the run from start to end; (2) `poll` lets
+        workers pass at the first moment, so no worker polls at times of its own.
         """
         return not self.churn and not self.poll
 
@@ -232,7 +236,7 @@ class Simulator:
         return round(messages), seconds
 
     def poll_seconds(self, barrier: str, must_poll: bool, late: float = 0.0) -> float:
-        """Return the seconds until a waiting worker polls again; 0: it passes when it may.
+        """Return the seconds between two polls of a waiting worker; 0 if it passes when it may.
 
         Parameters
         ----------
@@ -247,7 +251,8 @@ class Simulator:
         Raises
         ------
         ValueError
-            If the barrier must poll, and `poll` is 0, or is None while blocks take no time.
+            If the barrier must poll, and `poll` is 0. Also if the barrier must poll, `poll` is
+            None, and blocks take no time.
         """
         if self.poll == 0.0 and must_poll:
             raise ValueError(

@@ -1,6 +1,7 @@
-"""`solve` and the papers' algorithms as compositions of the five choices.
+"""`solve`, and the papers' algorithms, which are calls of `solve` with given choices.
 
-Names are imported on first use: a fit needs `solve`, but no theory, recording or other composition.
+Names are imported on first use: a fit needs `solve`, but not the other algorithms, the theory or
+the recording.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """AsySG (Lian et al. 2015): with a master and consistent reads, or lock-free on one vector.
 
-``docs/asysg.md`` says how the paper's iterations, messages and step sizes map to the engine's.
-`algorithm` completes docstrings with the plane's parameters, and changes no call.
+``docs/asysg.md`` says how the paper's iterations, messages and step sizes correspond to the
+engine's. The decorator `algorithm` adds the plane's parameters to a docstring, and changes no call.
 """
 
 from __future__ import annotations
@@ -46,14 +46,13 @@ def asysg_con(
     Parameters
     ----------
     n_workers : int, default=-1
-        Number of workers; -1 means all usable cores. The master comes in addition, and computes
-        little.
+        Number of workers; -1 means all usable cores. The master is not counted: it computes little.
     batch : int, default=1
-        Number of rows in a gradient, which is the mean over them, as in the paper.
+        Number of rows of a gradient. The gradient is the mean over these rows, as in the paper.
     step : StepSize or float, default=0.01
         The paper's gamma, for a sum of M gradients that are means over `batch` rows. A number is a
         constant step size. The time of a schedule counts rows. "optimal" and the passive-aggressive
-        schedules have no eta0 to scale, and are refused.
+        schedules raise ValueError, because they have no eta0 to scale.
     epochs : int, default=10
         Number of passes over the rows; each makes ``n_rows / (batch * gradients)`` updates.
     theory : bool, default=True
@@ -62,7 +61,7 @@ def asysg_con(
     Returns
     -------
     Report
-        With the ages of gradients, in updates of the model, in `Report.ages`.
+        `Report.ages` has the staleness of gradients, in updates of the model.
 
     Raises
     ------
@@ -75,12 +74,12 @@ def asysg_con(
     optimization", NIPS 2015, section 3, Algorithm 1:
     ``x_{k+1} = x_k - gamma_k sum_{m=1..M} G(x_{k - tau_{k,m}}; xi_{k,m})``.
 
-    A message to the master is the sum of its rows' steps, so ``eta0 = step / batch``; for networks
-    it is already the step by the mean. Departures: (1) rows come in a permutation per epoch and are
-    not drawn; (2) the last mini-batch of an epoch may have fewer rows, and then (except for
-    networks) has less weight; (3) on sparse rows the l2 penalty acts on a row's own features,
-    scaled by how rare they are; this is correct on average; (4) on sparse rows the intercept takes
-    a hundredth of the step.
+    A message to the master is the sum of its rows' steps, so ``eta0 = step / batch``. (For networks
+    a message is already the step by the mean.) Departures: (1) each epoch visits the rows in a
+    permutation, and does not draw them; (2) the last mini-batch of an epoch may have fewer rows; it
+    then has less weight, except for networks; (3) on sparse rows the l2 penalty acts only on a
+    row's own features, scaled by how rare the features are; this is correct on average; (4) on
+    sparse rows the intercept takes a hundredth of the step.
 
     Examples
     --------
@@ -196,28 +195,30 @@ def asysg_incon(
     Parameters
     ----------
     batch : int, default=1
-        The paper's M: number of gradients computed between two writes. They are summed, so a step
-        size for the mean must be divided by M, except for networks, whose steps are by the mean.
+        Number of gradients computed between two writes (the paper's M). The gradients are summed,
+        so a step size for the mean must be divided by M. (For networks, steps are by the mean.)
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
-        The coordinates that a write cycle writes. None: all coordinates of the rows, as in
-        Hogwild!. Otherwise one coordinate, as the paper's algorithm is printed. "uniform" draws it
-        from all n coordinates (the paper's equation 13), so a cycle makes on average the n-th part
-        of the step. "support" draws it from the rows' coordinates, and so favors rows with few.
-        "unbiased" also multiplies by the number of the rows' coordinates; see `SGD`.
+        The coordinates that a write cycle writes. If None, a cycle writes all coordinates of the
+        rows, as in Hogwild!. Otherwise it writes one coordinate, as in the paper's printed
+        algorithm. "uniform" draws this coordinate from all n coordinates (the paper's equation 13),
+        so a cycle makes on average the n-th part of the step. "support" draws it from the rows'
+        coordinates, and so favors rows with few coordinates. "unbiased" draws it like "support",
+        and multiplies its step by the number of the rows' coordinates; see `SGD`.
     step : StepSize or float, default=0.01
-        Step size; a number is a constant one, as in the paper.
+        Step size; a number is a constant step size, as in the paper.
     theory : bool, default=True
         Whether `Report.theory` contains the expectations of the paper's analysis: constants, step
-        size, condition, measured ages, and whether linear speedup is expected. This takes some
-        passes over the rows after the run, and with `trace` also the gradient at each snapshot. The
-        run's times do not include these.
+        size, condition, measured staleness, and whether linear speedup is expected. This takes some
+        passes over the rows after the run. With `trace` it also takes the gradient at each
+        snapshot. The run's times do not include this work.
 
     Notes
     -----
     Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
-    optimization", NIPS 2015, section 4. Departures: with ``coordinate=None`` all coordinates on the
-    rows' support are written, as in Hogwild!, whereas the analysis writes one per iteration; rows
-    come in a permutation per epoch and are not drawn.
+    optimization", NIPS 2015, section 4. Departures: (1) with ``coordinate=None`` an iteration
+    writes all coordinates on the rows' support, as in Hogwild!, whereas the analysis writes one
+    coordinate per iteration; (2) each epoch visits the rows in a permutation, and does not draw
+    them.
 
     Examples
     --------
@@ -231,7 +232,7 @@ def asysg_incon(
     >>> 0.0 < report.theory["paper_step"] < 1.0
     True
 
-    As printed, an iteration is a write of one coordinate:
+    In the paper's printed algorithm, an iteration writes one coordinate:
 
     >>> report = asysg_incon(
     ...     problems.linear(scale(X), y), n_workers=2, batch=4, coordinate="uniform", seed=0

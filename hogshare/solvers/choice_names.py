@@ -1,10 +1,10 @@
 """The choices of a run by name, number or class.
 
-`KNOWN` is the one table of names, for `solve`, the papers' algorithms and the estimators; names of
-barriers are in `hogshare.barriers`, which the command line reads too. Names are accepted in upper
-and lower case. A class stands for an instance with its defaults, if it has them. Invalid input is
-refused with a message that names the valid choices: a `ValueError` for a wrong name or number, a
-`TypeError` for a wrong type.
+`KNOWN` is the only table of names for `solve`, the papers' algorithms and the estimators. The names
+of barriers are in `hogshare.barriers`, which the command line also reads. Names are accepted in
+upper and lower case. A class stands for an instance with default arguments, if all of its arguments
+have defaults. Invalid input raises an error that names the valid choices: a `ValueError` for a
+wrong name or number, a `TypeError` for a wrong type.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Thing = TypeVar("Thing")
 def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
     """Check that `problem` is a problem, not rows and labels, which lack a loss and a penalty.
 
-    others : further positional arguments, which are refused
+    others : further positional arguments; if there are any, a TypeError is raised
     """
     if hasattr(type(problem), "has_rows"):
         if others:
@@ -202,7 +202,7 @@ def stop_of(stop: Any) -> Stop:
 def check_settings(
     n_workers: Any, shuffle: Any, trace: Any, block: Any, on_epoch: Any, files: dict[str, Any]
 ) -> None:
-    """Refuse settings of the wrong type; their values are checked later.
+    """Refuse settings of the wrong type; other code checks their values later.
 
     files : `checkpoint` and `resume` of `solve`, by name
     """

@@ -34,9 +34,9 @@ def gaia(
     Parameters
     ----------
     n_workers : int, default=None
-        Number of workers in all centres; None is one per centre.
+        Number of workers over all centres. If None, each centre has one worker.
     barrier : Barrier, callable or str, default=SSP(0)
-        When a worker may continue, compared with the other workers of its centre.
+        The barrier between the workers of each centre: when a worker may continue.
     **settings
         Further arguments of `Mirrors` (`inside`, `fold`, `every`, `significance`, `decay`, `soft`,
         `delay`, `queue`, `graph`, `links`, `when_lost`, `flush`, `rows`) and of `solve`.
@@ -44,12 +44,13 @@ def gaia(
     Returns
     -------
     Report
-        With `Report.exchanges`, and the conditions of the paper's analysis in `Report.theory`.
+        `Report.exchanges` counts the changes that centres exchanged, and `Report.theory` has the
+        conditions of the paper's analysis.
 
     Raises
     ------
     ValueError, TypeError
-        As `Mirrors` and `solve`.
+        If `Mirrors` or `solve` does not accept an argument.
 
     Notes
     -----
@@ -90,9 +91,10 @@ def gaia(
 
 
 def promises(plane: Mirrors, clock_difference: float) -> dict[str, Any]:
-    """Return whether a run meets theorem 1's conditions for a regret of the order of root T.
+    """Return whether a run meets the conditions of theorem 1 for a regret of order sqrt(T).
 
-    clock_difference : bound on the difference of clocks; infinity if the run has none
+    clock_difference : bound on the difference between workers' clocks; infinity if there is no
+        bound
     """
     falls = isinstance(plane.decay, str) and plane.decay == "sqrt"
     bounded = clock_difference != float("inf")

@@ -31,19 +31,20 @@ def asaga(
     Parameters
     ----------
     problem : LinearProblem
-        The problem to minimize, with any loss (the paper's are smooth; see `hogshare.SAGA` for
-        losses with kinks), and a penalty without an l1 part.
+        The problem to minimize, with any loss and with a penalty without an l1 part. (The paper's
+        losses are smooth; see `hogshare.SAGA` for losses with kinks.)
     step : float or "auto", default="auto"
-        Step size. A number is constant, as in the paper. The paper's experiments use 1 / (3 L) and
-        similar values; the notes have the condition of its theorem. "auto" is the step of
-        `hogshare.SAGA`, and does not depend on the number of workers.
+        Step size. A number is a constant step size, as in the paper. The paper's experiments use
+        1 / (3 L) and similar values; the notes below have the condition of its theorem. "auto" is
+        the step size of `hogshare.SAGA`, and does not depend on the number of workers.
     adds : {"atomic", "plain"}, default="atomic"
-        How a coordinate of the vector is updated. The average is always added to atomically.
+        How a step is added to a coordinate of the vector. Additions to SAGA's average are always
+        atomic.
 
     Raises
     ------
     ValueError
-        If the penalty has an l1 part (use `prox_asaga`), or `step` is no positive number.
+        If the penalty has an l1 part (use `prox_asaga`), or `step` is not a positive number.
 
     Notes
     -----
@@ -54,9 +55,9 @@ def asaga(
     ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) / (8 kappa))`` with kappa = L / mu. L is the largest
     smoothness constant of a row's loss with penalty, and mu the strong convexity.
 
-    Departures: (1) the l2 part is a proximal step on the row's support; as a part of the gradient
-    it would overshoot for rare features. (2) Rows are visited in a new order every epoch, not
-    drawn. (3) A row's stored number is swapped atomically.
+    Departures: (1) The l2 part is a proximal step on the row's support. As a part of the gradient,
+    the l2 part would overshoot for rare features. (2) Each epoch visits the rows in a new order,
+    and does not draw them. (3) A row's stored derivative is swapped atomically.
 
     Examples
     --------
@@ -103,20 +104,22 @@ def prox_asaga(
     problem : LinearProblem
         The problem to minimize, with any loss, as for `asaga`, and any penalty.
     step : float or "auto", default="auto"
-        As in `asaga`.
+        Step size, as in `asaga`.
     adds : {"atomic", "plain"}, default="atomic"
-        How a coordinate of the vector is updated, by the difference to the proximal step's result.
+        How a step is added to a coordinate of the vector. The step is the result of the proximal
+        step, minus the coordinate's old value.
 
     Raises
     ------
     ValueError
-        If `step` is no positive number.
+        If `step` is not a positive number.
 
     Notes
     -----
     Source: Pedregosa, Leblond and Lacoste-Julien, "Breaking the nonsmooth barrier: a scalable
     parallel method for composite optimization", NIPS 2017. The proximal step acts on the row's
-    support; its threshold is scaled by how rare each feature is. Departures: as in `asaga`.
+    support, and its threshold is scaled by how rare each feature is. The departures are the same as
+    in `asaga`.
 
     Examples
     --------

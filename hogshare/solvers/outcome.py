@@ -51,8 +51,8 @@ def absurd(rule: Rule, step: StepSize) -> str:
 def is_absurd(problem: Problem, model: Model, squares: float) -> bool:
     """Whether a finite model is the result of a divergence.
 
-    This happens with linear problems, whose derivatives are clipped. The loss is evaluated only if
-    the coefficients are large.
+    A diverged model may be finite for linear problems, because their derivatives are clipped. The
+    loss is evaluated only if the coefficients are large.
 
     squares : sum of the coefficients' squares
     """
@@ -153,11 +153,11 @@ def _affinity() -> frozenset[int]:
 
 @cache
 def _usable_cores(affinity: frozenset[int], limit: str | None) -> int:
-    """Count usable cores; cached by the settings that a program can change for itself.
+    """Count usable cores; the count is cached for each value of the arguments.
 
     joblib reads the container's quota from several files. This takes longer than an epoch of a
-    small fit. The number of possible workers is not cached: `usable_workers` calls joblib each
-    time.
+    small fit, so the count is cached. The arguments are the settings that a program can change for
+    itself. The number of possible workers is not cached: `usable_workers` calls joblib each time.
     """
     return int(joblib.cpu_count())
 
@@ -204,7 +204,7 @@ def mail(session: Session) -> dict[str, Any] | None:
 def mail_traffic(session: Session) -> Counted:
     """Return the traffic of workers in one memory: mail, and reads of a master's model.
 
-    Messages have the same sizes as on the virtual clock (`mail_bytes`).
+    The size of a message is counted as on the virtual clock (`mail_bytes`).
     """
     found, item = Traffic(), session.vector.w.dtype.itemsize
     homes, has_master = session.homes, session.plan.private == epoch_schedule.MASTER
@@ -221,10 +221,10 @@ def mail_traffic(session: Session) -> Counted:
 
 
 def workers(session: Session) -> list[dict[str, Any]]:
-    """Return a mapping for each worker; its `joined_seconds` counts from the beginning of the run.
+    """Return a mapping for each worker; its `joined_seconds` counts from the start of the run.
 
-    A worker that never reads the others' clocks does not know its lead. Without a barrier no worker
-    reads them.
+    If a worker never reads the other workers' clocks, its lead is unknown. Without a barrier, no
+    worker reads these clocks.
     """
     lines = []
     knows_lead = session.plan.barrier != barrier_codes.FREE
@@ -259,7 +259,8 @@ def trace(
 ) -> Trace:
     """Evaluate the objective, and its gradient, at the start and on every snapshot taken.
 
-    first_epoch : number of epochs before the start, in a run that was resumed
+    gradients : whether the gradient is evaluated, too
+    first_epoch : number of epochs before the start, in a resumed run
     """
 
     def evaluate(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:

@@ -40,7 +40,8 @@ Report
 def algorithm(*parts: type) -> Callable[[Algorithm], Algorithm]:
     """Return a decorator that completes the docstring of one of the papers' algorithms.
 
-    parts : classes of its choices, which describe the parameters that are passed to them
+    parts : classes of the algorithm's choices; their docstrings describe the parameters that the
+        algorithm passes to them
     """
     described = [(part.__doc__ or "").partition("Notes\n")[0] for part in parts]
 

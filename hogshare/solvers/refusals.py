@@ -41,7 +41,7 @@ def refuse(
     Returns
     -------
     StepSize
-        The given step size, or the problem's default.
+        The given step size, or the problem's default if `step` is None.
     """
     plane.check()
     if plane.has_cells:
@@ -203,6 +203,7 @@ def check_groups(plane: Plane, barrier: Barrier, n_workers: int) -> None:
     Raises
     ------
     ValueError
+        If the plane has groups, and the number of workers or the barrier does not fit.
     """
     if plane.groups(n_workers) is not None and isinstance(barrier, Throttled):
         raise ValueError(

@@ -38,7 +38,7 @@ class Repeatable:
     obstacle: str = ""  # the reason if it cannot be repeated
 
     def pace(self, problem: Problem, n_workers: int, trace: int) -> tuple[int, int]:
-        """Return a real run's number of rows of a block, and of rows between two exchanges.
+        """Return two numbers of rows of a real run: of a block, and between two exchanges.
 
         n_workers : number of the run's workers
         trace : number of snapshots per epoch
@@ -71,7 +71,9 @@ class Repeatable:
         block: int,
         most: int,
     ) -> float | None:
-        """Return the number of epochs to an objective; None if `most` epochs do not suffice.
+        """Simulate a run; return its number of epochs until the model reaches an objective.
+
+        Return None if the run does not reach the objective within `most` epochs.
 
         block : number of rows of a block
         """

@@ -31,13 +31,13 @@ def replay(problem: Problem, report: Report) -> Any:
     Returns
     -------
     Model or Params
-        With the `Master` plane the run's model, bit for bit. On one vector without locks the result
-        is only approximately the run's model, and a warning says so.
+        With the `Master` plane, the result is the run's model, bit for bit. On one vector without
+        locks, it is only approximately the run's model, and a warning says so.
 
     Raises
     ------
     TypeError
-        If `report` is not a report; its recording alone is not enough.
+        If `report` is not a report. (The recording of a report is not sufficient.)
     ValueError
         If the report has no recording, or the problem has another shape.
 

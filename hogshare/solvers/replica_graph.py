@@ -41,11 +41,11 @@ def stochastic_reduce(
     Parameters
     ----------
     barrier : Barrier, str or None, default=None
-        An additional barrier of `hogshare.barriers`, as in ``"pssp:10,4"``; with ``sync="async"``
-        it is the only reason to wait.
+        An additional barrier of `hogshare.barriers`, such as ``"pssp:10,4"``. With
+        ``sync="async"``, workers wait only at this barrier.
     theory : bool, default=True
-        Whether `Report.theory` has the predictions from the graph: degree, gap, the number of
-        rounds until workers agree, and the number of rounds of the run.
+        Whether `Report.theory` has the predictions from the graph: degree, spectral gap, the number
+        of rounds until workers agree, and the number of rounds of the run.
     **settings
         Further arguments of `hogshare.solve`: `rule`, `runtime`, `trace`, `seed`, ..., and of
         `Replicas`: `rows`, `weights`, `final`, `patience`.
@@ -53,7 +53,8 @@ def stochastic_reduce(
     Returns
     -------
     Report
-        With `Report.reduces`, and with `Report.consistency`: how many inputs the reduces used.
+        `Report.reduces` describes the reduces, and `Report.consistency` says how many inputs they
+        used.
 
     Raises
     ------

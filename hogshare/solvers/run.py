@@ -88,7 +88,7 @@ class Run:
             )
 
     def to_the_end(self) -> Report:
-        """Prepare, run and report.
+        """Prepare the run, run the workers, and return the report.
 
         Raises
         ------
@@ -149,12 +149,13 @@ class Run:
 
     @property
     def _paces(self) -> bool:
-        """Whether workers pause at the end of every epoch, for `on_epoch` to read its model.
+        """Whether workers pause at each epoch's end, while `on_epoch` reads the epoch's model.
 
-        They do not pause (1) if each worker continues alone; (2) on a virtual clock, since a pause
-        would change its times; (3) on ranks, which wait for each other at epochs anyway; (4) if
-        `on_epoch` only counts epochs; (5) with BSP, since a paused worker has folded changes before
-        others have read the model. This would change bits of the result.
+        They do not pause in five cases: (1) each worker continues without the other workers; (2)
+        the run has a virtual clock, whose times a pause would change; (3) the workers are on MPI
+        ranks, which wait for each other at the end of each epoch anyway; (4) `on_epoch` only counts
+        epochs; (5) the barrier is BSP: a worker would fold its changes before its pause, when other
+        workers have not read the model yet, and this would change the bits of the result.
         """
         session = self.session
         return (
@@ -177,7 +178,7 @@ class Run:
     # -- the run
 
     def work(self) -> Model:
-        """Have the workers run; return the model.
+        """Run the workers; return the model.
 
         Raises
         ------

@@ -78,99 +78,108 @@ def solve(
 ) -> Report:
     """Minimize a problem with any number of workers.
 
-    If its meaning is clear, an argument may be a name, in upper or lower case, or a number:
+    An argument may be a name, in upper or lower case, or a number, if the meaning is clear:
     ``rule="saga"`` is ``SAGA()``, ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is
-    ``Stop(epochs=3)``. A class stands for an instance with its defaults: ``rule=SAGA``.
+    ``Stop(epochs=3)``. A class stands for an instance with default arguments: ``rule=SAGA`` is
+    ``SAGA()``.
 
     Parameters
     ----------
     problem : LinearProblem or GradientProblem
-        A problem from `hogshare.problems.linear`, or one with a gradient of your own, from
+        A problem from `hogshare.problems.linear`, or a problem with a gradient of your own, from
         `hogshare.problems.user` or a class derived from `hogshare.problems.GradientProblem`. A
-        problem refers to your own arrays, which were checked when the problem was made: do not
-        change their indices in place afterwards, not even in a callback. Rows and labels are not a
-        problem, since they do not specify a loss.
+        problem reads your own arrays in place. They were checked when the problem was made, so do
+        not change their indices afterwards, not even in a callback. Rows and labels alone are not a
+        problem, because they do not specify a loss.
     *others
         Not accepted: pass all other arguments by name.
     rule : SGD, SDCA, SAGA, Adam, {"sgd", "sdca", "saga", "adam", "auto"}, default=SGD()
         How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem;
         it needs no step size, supports any loss except the perceptron's, and needs private copies.
-        For a problem by gradient: `SGD`, `Adam`, or a rule of your own (`hogshare.Rule`).
+        A problem with a gradient of your own accepts `SGD`, `Adam`, or a rule of your own
+        (`hogshare.Rule`).
     plane : Shared, Grid, Master, Replicas, Mirrors, \
             {"shared", "grid", "master", "replicas", "mirrors"}, default=Shared()
-        Where the model lives; or a plane of your own (`hogshare.Plane`).
+        Where the model is stored, and how workers read and write it. It may be a plane of your own
+        (`hogshare.Plane`).
     barrier : Barrier, callable or str, default=None
         When a worker may continue after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
         number. The function is called repeatedly until it returns True. The names are the same as
         on the command line: "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2",
-        "throttled:8", and "pbsp:10,hold" for ``hold=True``. None is ``BSP()`` if the model is one
-        vector and a step has a memory (momentum, `Adam`) or is the mean over a mini-batch
-        (networks): the workers then compute each mini-batch together, and any number of them takes
-        the steps of one. In all other cases None is ``ASP()``, with which no worker waits.
+        "throttled:8", and "pbsp:10,hold" for ``hold=True``. None is ``BSP()`` if two conditions are
+        true: (1) the model is one vector; (2) a step has a memory (momentum, `Adam`) or is the mean
+        over a mini-batch (networks). The workers then compute each mini-batch together, and take
+        the same steps as one worker. In all other cases None is ``ASP()``, with which no worker
+        waits.
     runtime : {"auto", "caller", "threads", "processes", "mpi", "simulator"}, MPI or Simulator, \
             default="auto"
-        Where the workers run. "auto" starts as many of `n_workers` as are useful, and in a short
-        run avoids busy cores. These workers are threads, without a copy of the rows, or processes
-        if the rows come from `hogshare.share`. With a named runtime exactly `n_workers` start. A
-        `Simulator` runs any number of workers on a virtual clock; "simulator" is ``Simulator()``.
-        With `MPI` every rank of a job makes this call, each with `n_workers`; "mpi" is ``MPI()``.
-        Or a runtime of your own (`hogshare.runtimes.protocol.Runtime`).
+        Where the workers run. "auto" starts at most `n_workers` workers, and only as many as make
+        the run faster; in a short run it avoids busy cores. These workers are threads, without a
+        copy of the rows, or processes if the rows come from `hogshare.share`. With a named runtime
+        exactly `n_workers` start. A `Simulator` runs any number of workers on a virtual clock;
+        "simulator" is ``Simulator()``. With `MPI` every rank of a job makes this call, and has
+        `n_workers` workers; "mpi" is ``MPI()``. You can also pass a runtime of your own
+        (`hogshare.runtimes.protocol.Runtime`).
     n_workers : int or None, default=None
-        Number of workers; None is one, -1 all usable cores (`joblib.effective_n_jobs`). With
-        ``runtime="auto"`` it is a maximum, and fewer are used if more would not be faster or the
-        cores are busy; with a named runtime exactly this number starts.
+        Number of workers. None means 1; -1 means all usable cores (`joblib.effective_n_jobs`). With
+        ``runtime="auto"`` it is a maximum: fewer workers are used if more would not be faster, or
+        if the cores are busy. With a named runtime exactly this number starts.
     step : StepSize, float or str, default=StepSize("optimal")
-        Step sizes of `SGD`; the other rules have none. A number is a constant step size, a string
-        the name of a schedule. For a gradient of your own the default is ``StepSize("constant")``,
-        for the sum over the rows of a step.
+        Step sizes of `SGD`; the other rules have none. A number is a constant step size. A string
+        is the name of a schedule. For a gradient of your own the default is
+        ``StepSize("constant")``, applied to the sum over the rows of a step.
     stop : Stop or int, default=Stop(epochs=10)
         The stopping criterion; an int is a number of epochs.
     shuffle : bool, default=True
-        Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB;
-        in windows of neighbors for more rows and for `SAGA` (`problems.linear.rows.windows`).
+        Whether each epoch visits the rows in a new order. For rows of up to 16 MB it is the order
+        of scikit-learn. For more rows, and for `SAGA`, rows are shuffled in windows of neighboring
+        rows (`problems.linear.rows.windows`).
     seed : int, RandomState or None, default=None
         Determines the order of the rows. With one worker the same seed gives the same model bit for
-        bit; with several workers the run depends on their timing.
+        bit. With several workers the model depends on their timing.
     start : Model, Params or ndarray, default=None
-        The model from which to start: coefficients, intercept, averages and step counter; for a
-        gradient of your own its vector. `SAGA` and `SDCA` continue with the model's row memory
-        (`Model.memory`), even with another `alpha`. Without row memory, SAGA first reads all rows
-        to compute the derivatives at a nonzero start, and SDCA starts from zero only.
+        The model from which to start: coefficients, intercept, averages and step counter. For a
+        gradient of your own it is the vector of parameters. `SAGA` and `SDCA` continue with the
+        model's row memory (`Model.memory`), even with another `alpha`. Without row memory, SAGA
+        first reads all rows to compute the derivatives at a nonzero start, and SDCA must start from
+        zero.
     trace : int or None, default=None
-        Number of snapshots of the model per epoch, for the report's curves. The objective is
-        evaluated on them after the run.
+        Number of snapshots of the model per epoch, for the report's curves. After the run, the
+        objective is evaluated at each snapshot.
     block : int or None, default=None
-        Rows of a block, after which a worker's clock advances and the barrier is evaluated. None is
-        an eighth of a worker's share of an epoch, at most 8192; a trace may need smaller blocks.
-        With private copies and `BSP`, and on a virtual clock, a block is the rows between two
-        exchanges. With a gradient of your own a block is one step: 64 rows, or a mini-batch.
+        Number of rows of a block, after which a worker's clock advances and the barrier is
+        evaluated. If None, it is an eighth of a worker's share of an epoch, at most 8192; a trace
+        may need smaller blocks. There are two exceptions. With private copies and either `BSP` or
+        a virtual clock, a block contains the rows between two exchanges. With a gradient of your
+        own, a block is one step: 64 rows, or a mini-batch.
     record : bool, default=False
-        Whether the report records each block's worker and the version that it read
-        (`Report.recording`), for `hogshare.replay`. Needs the `Master` plane, or
-        ``Shared(exchange=None)``.
+        Whether `Report.recording` contains, for each block, its worker and the version of the model
+        that the worker read. `hogshare.replay` needs such a recording. It is available with the
+        `Master` plane and with ``Shared(exchange=None)``.
     gradients : bool, default=False
-        Whether the trace also contains the squared norm of the objective's gradient, which must be
-        smooth. This takes one more pass over the rows per snapshot, after the run.
+        Whether the trace also contains the squared norm of the objective's gradient. The objective
+        must be smooth. This takes one more pass over the rows per snapshot, after the run.
     stragglers : Stragglers or str, default=None
-        A law of `hogshare.stragglers`, or its name, such as "cds:0.6", by which workers are slowed
-        down on purpose, to study barriers. Workers then pull and push for each block, and sleep
-        between blocks.
+        A model of slow workers from `hogshare.stragglers`, or its name, such as "cds:0.6". It slows
+        workers down on purpose, to study barriers. Workers then pull and push for each block, and
+        sleep between blocks.
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
-        (counted from 1); ``snapshot()`` returns the model; True stops the run. Workers in threads
-        and processes wait for it at the end of each epoch, so `snapshot` returns the epoch's model.
-        They do not wait (1) on planes with a model for every worker, (2) if workers continue
-        without the others, and (3) with `BSP`, since waiting would change the model's bits. In
-        these cases `snapshot` may return a later epoch's model.
+        (counted from 1). ``snapshot()`` returns the model. If the function returns True, the run
+        stops. Workers in threads and processes wait for the function at the end of each epoch, so
+        `snapshot` returns the epoch's model. They do not wait in three cases: (1) the plane has a
+        model for every worker; (2) workers continue without the other workers; (3) the barrier is
+        `BSP`, with which waiting would change the model's bits. In these cases `snapshot` may
+        return a later epoch's model.
     checkpoint : Checkpoint, str or Path, default=None
-        Where to save the run while it is running; with a path it is saved after every epoch. See
-        `Checkpoint` and ``docs/checkpoints.md``.
+        Where to save the run while it is running. With a path, the run is saved after every epoch.
+        See `Checkpoint` and ``docs/checkpoints.md``.
     resume : str or Path, default=None
-        A checkpoint file of the same run, which then continues up to `stop`'s epochs, earlier
-        epochs included. With one worker the result is, bit for bit, the result of an uninterrupted
-        run. The file is not written unless it is also named in `checkpoint`. `seed` may be left
-        out.
+        A checkpoint file of the same run. The run continues from it, until the epochs of `stop` are
+        done; earlier epochs count. With one worker the result is, bit for bit, the result of an
+        uninterrupted run. The file is not written unless it is also named in `checkpoint`. `seed`
+        may be left out.
 
     Returns
     -------
@@ -190,8 +199,8 @@ def solve(
     BarrierError
         If your barrier raises, returns anything but a boolean, or lets no worker pass.
     OSError
-        If `resume` cannot be read, or the folder of `checkpoint` does not exist. A checkpoint that
-        cannot be written later gives a warning.
+        If `resume` cannot be read, or the folder of `checkpoint` does not exist. (If a checkpoint
+        cannot be written during the run, `solve` only warns.)
     MemoryError
         If the run needs more memory than is free.
 
@@ -205,7 +214,7 @@ def solve(
     >>> report.n_epochs, report.model.coef.shape
     (5, (1, 30))
 
-    The same with names, another rule, and two workers in step:
+    A run with named choices, another rule, and two workers in step:
 
     >>> problem = problems.linear(scale(X), y, alpha=0.01)
     >>> solve(problem, rule="saga", barrier="bsp", runtime="threads", n_workers=2, stop=5, seed=0)
@@ -334,12 +343,12 @@ def place_of(checkpoint: Checkpoint | str | Path | None, files: OneFile) -> Chec
 
 
 def saved_run(resume: str | Path | None, has_start: bool, files: OneFile) -> Saved | None:
-    """Return the run to resume, if any.
+    """Return the run to resume, or None if `resume` is None.
 
     Raises
     ------
     ValueError
-        If the file is not a checkpoint, or a start is given too.
+        If the file is not a checkpoint, or if `start` is given, too.
     """
     if resume is None:
         return None

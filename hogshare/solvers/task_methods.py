@@ -26,18 +26,19 @@ def sgd_rounds(
     epochs: float = 10,
     **settings: Any,
 ) -> Report:
-    """Minimize by synchronous SGD: a round of tasks, and one step by all of them.
+    """Minimize by synchronous SGD: one step after each round of tasks, by all of their results.
 
     Parameters
     ----------
     step : float or callable, optional
-        A number is the first step; steps decrease as one over the root of the round's number, as in
-        the paper. A callable is a rule of `hogshare.tasks.steps`. By default, for linear problems,
-        the number is one over the largest curvature of a row.
+        A number is the first step size. Step sizes are divided by the square root of the round's
+        number, as in the paper. A callable is a rule of `hogshare.tasks.steps`. By default, for
+        linear problems, the number is 1 divided by the largest curvature of a row.
 
     Notes
     -----
-    Source: Soori et al. 2019 (ASYNC), Algorithm 1, the baseline, which is MLlib's mini-batch SGD.
+    Source: Soori et al. 2019 (ASYNC), Algorithm 1. This algorithm is the paper's baseline: MLlib's
+    mini-batch SGD.
 
     Examples
     --------
@@ -82,15 +83,14 @@ def asgd(
     Parameters
     ----------
     step : float or callable, optional
-        A number is divided by the number of workers, and decreases as one over the root of the
-        number of updates per worker, as in the paper. A callable is a rule of
-        `hogshare.tasks.steps`, such as ``steps.damped(steps.constant(0.1))``. The default is the
-        default of `sgd_rounds`.
+        A number is divided by the number of workers, and by the square root of the number of
+        updates per worker, as in the paper. A callable is a rule of `hogshare.tasks.steps`, such as
+        ``steps.damped(steps.constant(0.1))``. The default is the same as in `sgd_rounds`.
 
     Notes
     -----
     Source: Soori et al. 2019 (ASYNC), Algorithm 2. The sum of a task is divided by the number of
-    rows that it has drawn, which the authors' code omits in places.
+    rows that the task has drawn. In places, the authors' code omits this division.
 
     Examples
     --------
@@ -132,19 +132,20 @@ def saga_rounds(
     epochs: float = 10,
     **settings: Any,
 ) -> Report:
-    """Minimize by synchronous SAGA: a round of tasks, and one step by all of them.
+    """Minimize by synchronous SAGA: one step after each round of tasks, by all of their results.
 
     Parameters
     ----------
     step : float or callable, optional
-        A number is constant, as in the paper. By default, for linear problems, it is a third of one
-        over the largest curvature of a row.
+        A number is a constant step size, as in the paper. By default, for linear problems, it is
+        1 / (3 L) with the largest curvature L of a row. A callable is a rule of
+        `hogshare.tasks.steps`.
 
     Notes
     -----
     Source: Soori et al. 2019 (ASYNC), Algorithm 3. Departure: the step uses the average of the
-    history as it was before this round. After the step the average changes by the sum of the
-    changes over N, the number of rows; as printed, it changes by another factor.
+    history as it was before this round. After the step, the sum of the changes, divided by the
+    number of rows N, is added to the average. (The printed algorithm has another factor.)
 
     Examples
     --------
@@ -191,19 +192,20 @@ def asaga_tasks(
 ) -> Report:
     """Minimize by ASAGA on tasks: one step by each task, first come first served.
 
-    (`hogshare.asaga` is the algorithm of that name on one vector without locks.)
+    `hogshare.asaga` is another algorithm of this name, on one vector without locks.
 
     Parameters
     ----------
     step : float or callable, optional
-        A number is divided by the number of workers and constant, as in the paper. By default, for
-        linear problems, it is a third of one over the largest curvature of a row.
+        A number, divided by the number of workers, is a constant step size, as in the paper. By
+        default, for linear problems, the number is 1 / (3 L) with the largest curvature L of a row.
+        A callable is a rule of `hogshare.tasks.steps`.
 
     Notes
     -----
-    Source: Soori et al. 2019 (ASYNC), Algorithm 4, with the departure of `saga_rounds`. Workers
-    compute past gradients from versions of the model; each version is sent to a worker once
-    (`Collection.map` with ``history=True``).
+    Source: Soori et al. 2019 (ASYNC), Algorithm 4, with the same departure as in `saga_rounds`.
+    Workers compute past gradients from past versions of the model. Each version is sent to a worker
+    only once (`Collection.map` with ``history=True``).
 
     Examples
     --------

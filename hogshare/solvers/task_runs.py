@@ -1,6 +1,6 @@
 """The common parts of methods on tasks: workers, rows, the end, and the report.
 
-With these a method is a few lines (`task_methods.py`, `task_methods.py`).
+With these parts, a method takes a few lines of code (`task_methods.py`).
 """
 
 from __future__ import annotations
@@ -78,14 +78,17 @@ def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
 class TaskRun:
     """A method's workers and rows, for the duration of a ``with`` block.
 
-    Attributes are (1) `ac`, the context; (2) `points`, the problem's rows, sampled, with the
-    barrier; (3) `updates`, the number of the model's steps so far.
+    The constructor starts the context's workers; the end of the block ends them.
 
-    problem : the problem, and further positional arguments, which are refused
+    Attributes are (1) `ac`, the context; (2) `points`, the collection of the problem's rows, which
+    draws samples and has the barrier; (3) `updates`, the number of the model's steps so far.
+
+    problem : the problem, and a tuple of further positional arguments, which must be empty
+    epochs : the method ends when it has drawn this many times the number of rows
     rate : as in `Collection.sample`
     barrier : as in `Collection.barrier`
-    trace : number of snapshots of the model per epoch; the objective is evaluated at them after the
-        run
+    trace : number of snapshots of the model per epoch; the objective is evaluated at the snapshots
+        after the run
     context : further arguments of `AsyncContext`
     """
 
@@ -134,12 +137,12 @@ class TaskRun:
         return self.rows < self._epochs * self.problem.n_rows
 
     def record(self, w: np.ndarray, *results: Result) -> None:
-        """Count an update of the model by these results.
+        """Count an update of the model `w` by these results; copy `w` if a snapshot is due.
 
         Raises
         ------
         TaskRunDiverged
-            If the model is not finite any more.
+            If the model is no longer finite.
         """
         self.updates += 1
         for result in results:
@@ -220,12 +223,16 @@ class TaskRun:
         return found
 
     def step(self, given: Any, of_number: Callable[[float], StepRule], share: float) -> StepRule:
-        """Return the rule of step sizes; by default `share` over a task's largest curvature.
+        """Return the rule of step sizes; by default `share` divided by a task's largest curvature.
+
+        given : the user's step: a number, a rule, or None
+        of_number : makes the rule for a number
 
         For a linear problem the curvature is known. The curvature of the mean loss of B rows is
-        between two bounds: (1) the curvature for all rows, which is at most the mean of the rows'
-        curvatures; (2) the largest row's curvature (expected smoothness, Gower et al., "SGD:
-        general analysis and improved rates", ICML 2019, for sampling without replacement).
+        between two bounds: (1) the curvature of the mean loss of all rows, which is at most the
+        mean of the rows' curvatures; (2) the largest curvature of a row (expected smoothness, Gower
+        et al., "SGD: general analysis and improved rates", ICML 2019, for sampling without
+        replacement).
         """
         safe = None
         if has_rows(self.problem):
