@@ -1,7 +1,7 @@
 """Lazy predictions for Dask collections, with one task per partition; no row moves.
 
-Every estimator's methods that predict take collections and return a Dask array, computed on demand
-by any scheduler. `score` computes at once and returns a number.
+The methods of all estimators that predict accept collections. They return a Dask array, which any
+scheduler computes on demand. `score` computes at once and returns a number.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def take_collections(cls: type) -> None:
 
 
 def _taking(name: str, found: Any) -> Any:
-    """Wrap a predicting method; the wrapper applies it block by block to a collection."""
+    """Return a wrapper of a predicting method that applies the method to a collection's blocks."""
 
     @functools.wraps(found if inspect.isfunction(found) else found.fn)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -65,15 +65,15 @@ def _taking(name: str, found: Any) -> Any:
 def lazily(estimator: Any, name: str, X: Any) -> Any:
     """Return a method's result for the rows of a collection, as a Dask array.
 
-    Columns of data frames may be in any order, if their names are the names in the fit.
+    Columns of data frames may be in any order if their names are the names in the fit.
 
     Raises
     ------
     NotFittedError, ValueError, TypeError
-        If the estimator is not fitted, or X has other columns.
+        If the estimator is not fitted, or if `X` has other columns than in the fit.
     """
     check_is_fitted(estimator)
-    # a prediction for one row has the dtype and the number of columns of the Dask array
+    # a prediction for one row gives the dtype and the number of columns of the Dask array
     like = _call(estimator, name, _one_row(estimator, X))[:0]
     model = delayed(_itself, _bare(estimator))
     parts = [delayed(_call, model, name, block, like) for block in row_blocks("X", X)]
@@ -105,7 +105,12 @@ def _score(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
 
 
 def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-    """Return a partition's sums for a score, for a regressor with targets' means and spreads."""
+    """Return a partition's sums for a score.
+
+    For a classifier: the weights of correct predictions, and of all rows. For a regressor, for
+    each target: the sum of weights, the mean, the sum of squares about the mean, and the sum of
+    squared errors.
+    """
     y = np.asarray(y)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     found = _call(model, "predict", X, y[:0])
@@ -121,7 +126,7 @@ def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
 
 
 def _together(*sums: np.ndarray) -> np.ndarray:
-    """Combine the sums of all partitions."""
+    """Return the sums over all partitions, from the sums that `_sums` returns for each."""
     if len(sums[0]) == 2:
         return np.sum(sums, axis=0)
     whole = sums[0]
@@ -134,7 +139,10 @@ def _together(*sums: np.ndarray) -> np.ndarray:
 
 
 def _call(model: Any, name: str, rows: Any, like: np.ndarray | None = None) -> np.ndarray:
-    """Return a method's result for a block of rows; an empty block gives an empty `like`."""
+    """Return a method's result for a block of rows; for an empty block return `like`.
+
+    like : empty result with the dtype and the number of columns
+    """
     rows = _in_order(model, rows)
     if like is not None and not rows.shape[0]:
         return like
@@ -143,7 +151,7 @@ def _call(model: Any, name: str, rows: Any, like: np.ndarray | None = None) -> n
 
 
 def _in_order(model: Any, rows: Any) -> Any:
-    """Sort the columns of a data frame in the order of the fit, if the names are the same."""
+    """Return rows with columns in the order of the fit, if the names are the same in any order."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not hasattr(rows, "columns") or list(rows.columns) == list(names):
         return rows
@@ -162,7 +170,7 @@ def _one_row(estimator: Any, X: Any) -> Any:
 
 
 def _bare(estimator: Any) -> Any:
-    """Copy an estimator without its report, which predictions do not need."""
+    """Return a shallow copy of an estimator without its report, which predictions do not need."""
     bare = copy.copy(estimator)
     vars(bare).pop("report_", None)
     return bare

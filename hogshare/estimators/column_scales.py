@@ -11,9 +11,9 @@ from hogshare.kernels.rules import step_schedules
 from hogshare.system.callers import warn
 from hogshare.system.interrupts import errstate
 
-MOST = 100.0  # ratio of two columns' scales from which no single step size suits both
+MOST = 100.0  # ratio of two columns' scales above which no single step size suits both
 VALUES = 20_000  # values to read, which takes a tenth of a millisecond
-FEW_ROWS, FEW_VALUES = 64, 16  # fewest rows to read, and fewest values of a column with a scale
+FEW_ROWS, FEW_VALUES = 64, 16  # fewest rows to read, and fewest values that give a scale
 SCHEDULES = ("constant", "optimal", "invscaling", "adaptive")  # passive-aggressive steps adapt
 assert set(SCHEDULES) < set(step_schedules.CODES)
 
@@ -25,14 +25,15 @@ class UnlikeColumns(UserWarning):
 def unlike(X: Any) -> tuple[float, int, int] | None:
     """Return the largest ratio of two columns' scales, and these columns; None if acceptable.
 
-    A column's scale is the root mean square of its nonzero values. A column of a rare word has
-    therefore no smaller scale than others. Only a sample of the values, from all rows, is read.
+    A column's scale is the root mean square of its nonzero values. The scale of a rare word's
+    column is therefore not smaller than others. The function reads only a sample of the values,
+    taken from all rows.
     """
     n_columns = X.shape[1]
     if sp.issparse(X):
         X = X.tocsr()
         places: Any = slice(X.nnz)
-        if X.nnz > VALUES:  # drawn, as a fixed stride may hit a single column if rows are alike
+        if X.nnz > VALUES:  # drawn, since a fixed stride may read a single column if rows are alike
             places = np.random.default_rng(0).integers(0, X.nnz, VALUES)
         values, columns = X.data[places].astype(np.float64), X.indices[places]
         counts = np.bincount(columns[values != 0.0], minlength=n_columns)

@@ -16,13 +16,13 @@ from hogshare.report import Report
 
 
 class EpochTasks:
-    """Calls the hooks of scikit-learn's callbacks and prints the lines of `verbose`.
+    """Calls of the hooks of scikit-learn's callbacks, and the lines of `verbose`.
 
-    An instance is the `on_epoch` of `hogshare.solve`, so its methods run in the thread that called
+    An instance is the `on_epoch` of `hogshare.solve`. All methods run in the thread that called
     `fit`. The task of an epoch begins when the previous epoch's task ends. If a run stops early,
     the task that has already begun ends without an epoch, as in scikit-learn.
 
-    X, y, sample_weight : passed to the hooks
+    X, y, sample_weight : arguments of `fit`, which the hooks receive
     max_iter : maximum number of epochs; None for `partial_fit`, which calls no hooks
     attributes : ``attributes(model)`` returns the fitted estimator's attributes
     """
@@ -46,12 +46,12 @@ class EpochTasks:
         self.calls = bool(max_iter) and bool(getattr(estimator, "_skl_callbacks", None))
         self.root: Any = None
         self.task: Any = None
-        self.stopped = False  # a hook asked for it
+        self.stopped = False  # whether a hook asked to stop
         self.began = time.perf_counter()
 
     @property
     def wanted(self) -> bool:
-        """Whether a hook or `verbose` needs every epoch; each costs a return from the kernel."""
+        """Whether a hook or `verbose` needs a call after every epoch, for which kernels return."""
         return self.calls or bool(self.estimator.verbose)
 
     @property
@@ -72,7 +72,7 @@ class EpochTasks:
         """Begin the fit's task and its first epoch's task."""
         if self.max_iter is None:
             return
-        # called without callbacks too: this call links a meta-estimator's tree of tasks
+        # also called without callbacks, since this call links a meta-estimator's tree of tasks
         self.root = self.estimator._init_callback_context(max_subtasks=self.max_iter)
         self.root.call_on_fit_task_begin(**self.data)
         if self.calls:
@@ -107,7 +107,10 @@ class EpochTasks:
         return bool(stop)
 
     def end(self, report: Report | None) -> None:
-        """End the tasks of a fit."""
+        """End the tasks of a fit.
+
+        report : the report of the run; None if nothing was run
+        """
         if self.estimator.verbose and report is not None and report.converged:
             seconds = time.perf_counter() - self.began
             print(f"Convergence after {report.n_epochs} epochs took {seconds:.2f} seconds")  # noqa: T201
@@ -118,9 +121,10 @@ class EpochTasks:
         self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
 
     def _print(self, epoch: int, model: Model) -> None:
-        """Print the model's objective, which is not the mean loss during the epoch.
+        """Print the objective of the model at the epoch's end, not the mean loss during the epoch.
 
-        It is computed from this process's rows: other ranks take no part in an epoch's end.
+        The objective is computed from this process's rows, because other ranks are not called at
+        the same epoch's end.
         """
         whose = "" if all_rows_of(self.estimator).is_one else " on the rows of rank 0"
         objective = self.problem.objective(model.coef, model.intercept)
@@ -130,7 +134,11 @@ class EpochTasks:
 
 
 def print_epoch(epoch: int, model: Model, objective: str, what: str = "Epoch") -> None:
-    """Print the lines of scikit-learn's `verbose`."""
+    """Print the lines of scikit-learn's `verbose`.
+
+    objective : text that names and contains the objective
+    what : "Epoch" or "Iteration"
+    """
     bias = ", ".join(f"{value:.6f}" for value in model.intercept)
     print(  # noqa: T201
         f"-- {what} {epoch}\n"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 
-# the attributes of all estimators, with scikit-learn's names; scikit-learn has no `solver_`
+# the attributes of all estimators, with scikit-learn's names where scikit-learn has them
 ATTRIBUTES = (
     *("coef_", "intercept_", "classes_", "n_iter_", "feature_names_in_", "solver_"),
     *("t_", "_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept"),
@@ -34,7 +34,7 @@ MARKS = {
 
 
 def attributes(estimator: Any) -> dict[str, Any]:
-    """Return the fitted attributes by name: the estimator's own, not copies."""
+    """Return the fitted attributes by name, without copying them."""
     return {name: vars(estimator)[name] for name in ATTRIBUTES if name in vars(estimator)}
 
 
@@ -52,7 +52,7 @@ def dtype(estimator: Any) -> np.dtype[Any]:
 
 
 def plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Convert attributes for a file: a generator to its state, an optimizer to its numbers."""
+    """Return attributes for a file: a generator as its state, an optimizer as its attributes."""
     known = dict(attributes)
     if "_optimizer" in known:
         known["_optimizer"] = dict(vars(known["_optimizer"]))
@@ -91,6 +91,6 @@ def requests(estimator: Any) -> dict[str, dict[str, Any]]:
 
 def request(estimator: Any, asked: dict[str, dict[str, Any]]) -> None:
     """Set the requests to scikit-learn's metadata routing in an estimator."""
-    with config_context(enable_metadata_routing=True):  # it may be off at present
+    with config_context(enable_metadata_routing=True):  # routing may be off at present
         for method, names in asked.items():
             getattr(estimator, f"set_{method}_request")(**names)

@@ -1,4 +1,4 @@
-"""`LogisticRegression`: scikit-learn's estimator, by epochs of all workers, then full batches."""
+"""`LogisticRegression`: scikit-learn's estimator, fitted by workers, then by full batches."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def may_be_finished(estimator: Any) -> bool:
 
 
 def epochs_of(estimator: Any, problem: RowProblem) -> int:
-    """Return the workers' maximum number of epochs; it reserves iterations for Newton's method.
+    """Return the workers' maximum number of epochs, which reserves iterations for Newton's method.
 
-    None are reserved for L-BFGS: so few of its iterations are worth less than as many epochs.
+    No iterations are reserved for L-BFGS: a few of its iterations gain less than as many epochs.
     """
     most = int(estimator.max_iter)
     if not may_be_finished(estimator) or method_for(problem, estimator.solver) == "lbfgs":
@@ -80,7 +80,11 @@ def epochs_of(estimator: Any, problem: RowProblem) -> int:
 
 
 def go_on(estimator: Any, problem: RowProblem, report: Report, stop: Stop) -> Finish:
-    """Continue from the workers' model, for the remaining iterations."""
+    """Continue from the workers' model by a full-batch method, for the remaining iterations.
+
+    report : the report of the workers' run
+    stop : the criteria at which to stop
+    """
     left = estimator.max_iter - report.n_epochs
     workers = usable_workers(estimator.n_jobs)
 
@@ -122,10 +126,11 @@ GAP_SHARE = 500.0  # required relative duality gap, in units of tol: 1/20 with t
 class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     """Logistic regression to a tolerance, on every core.
 
-    A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the
-    same problem, parameters, defaults and attributes, plus `n_jobs` for one model, `plane`,
-    `barrier`, `runtime`, `solver_` and `report_`. Two classes are fitted by dual coordinate ascent
-    or SAGA, three or more by SAGA on the multinomial loss, until the gradient is at most `tol`.
+    A drop-in replacement for `sklearn.linear_model.LogisticRegression`, and a subclass of it. The
+    problem, parameters, defaults and attributes are the same, except that `n_jobs` workers fit one
+    model together. `plane`, `barrier`, `runtime`, `solver_` and `report_` are added. Two classes
+    are fitted by dual coordinate ascent or SAGA, and three or more classes by SAGA on the
+    multinomial loss, until the gradient is at most `tol`.
 
     Parameters
     ----------
@@ -137,50 +142,52 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         ``C=np.inf`` means no penalty.
 
     l1_ratio : float, default=0.0
-        The Elastic-Net mixing parameter, ``0 <= l1_ratio <= 1``: 0 is an l2 penalty, 1 an l1
-        penalty, and a value between them a combination. l1 sets coefficients to zero.
+        The Elastic-Net mixing parameter, ``0 <= l1_ratio <= 1``: 0 is an l2 penalty, 1 is an l1
+        penalty, and a value between them is a combination. An l1 penalty sets coefficients to
+        exactly zero.
 
     dual : bool, default=False
         Accepted with ``solver='liblinear'`` and an l2 penalty. It has no effect, because the
         optimum is the same.
 
     tol : float, default=1e-4
-        Tolerance for the stopping criteria. The largest component of the gradient of the mean
-        objective (with l1, of the gradient mapping), each in the unit of its feature, must be at
-        most `tol`; with a penalty, the duality gap relative to the objective must be at most
-        ``500 * tol`` too. Both are evaluated at the model itself, by passes over all rows. On
-        features of the same size the gradient's condition is scikit-learn's criterion for 'lbfgs';
-        the formula is in `hogshare.Stop`.
+        Tolerance for the stopping criteria. First, the largest component of the gradient of the
+        mean objective (with l1, of the gradient mapping) must be at most `tol`; each component is
+        in the unit of its feature. Second, with a penalty, the duality gap relative to the
+        objective must be at most ``500 * tol``. Both are evaluated at the model itself, by passes
+        over all rows. On features of the same size the first criterion is scikit-learn's criterion
+        for 'lbfgs'. The formula is in `hogshare.Stop`.
 
     intercept_scaling : float, default=1
         With ``solver='liblinear'``, the constant value of a synthetic feature, appended to each
         row. The intercept is this value times the feature's coefficient, which is penalized.
 
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes, multiplied by `sample_weight`.
+        Weights of the classes; a row's weight is multiplied by its class's weight.
 
     random_state : int, RandomState or None, default=None
         Determines the order of the rows. With one worker an int gives the same model bit for bit in
-        every call; so does None, except with 'liblinear', 'sag' and 'saga', which draw random
-        numbers in scikit-learn too.
+        every call. None also gives the same model in every call, except with 'liblinear', 'sag' and
+        'saga', which also draw random numbers in scikit-learn.
 
     solver : {'lbfgs', 'liblinear', 'newton-cg', 'newton-cholesky', 'sag', 'saga'}, default='lbfgs'
         All of scikit-learn's names are accepted, each with the penalties that scikit-learn accepts
-        for it. They name the same problem, which the workers solve in any case; only 'liblinear'
-        is another problem, with a penalized intercept, and is solved as such. If the workers
+        for it. The workers solve the problem with every name. The problem is the same for all
+        names but 'liblinear', which means a problem with a penalized intercept. If the workers
         foresee that `max_iter` epochs will not suffice, a full-batch method continues from their
-        model until it meets `tol`: 'newton-cg' or 'newton-cholesky' if `solver` names it, else
-        whichever of these two and 'lbfgs' suits the rows. No method continues with 'sag' and
-        'saga', or with a named `runtime`. `solver_` names the methods that fitted the model.
+        model until it meets `tol`. This method is 'newton-cg' or 'newton-cholesky' if `solver`
+        names it; otherwise it is one of these two or 'lbfgs', whichever suits the rows. No method
+        continues if `solver` is 'sag' or 'saga', or if a `runtime` is named. `solver_` names the
+        methods that fitted the model.
 
     max_iter : int, default=100
-        Maximum number of passes over the rows (epochs) plus iterations of a method that finishes
-        the fit; `n_iter_` never exceeds it. A quarter is reserved for Newton's method. A fit that
-        has not met `tol` by then ends with a `ConvergenceWarning`; 0 fits nothing.
+        Maximum number of passes over the rows (epochs), plus iterations of a method that finishes
+        the fit; `n_iter_` never exceeds it. A quarter is reserved for Newton's method. If the fit
+        then has not met `tol`, it ends with a `ConvergenceWarning`. With 0 nothing is fitted.
 
     verbose : int, default=0
-        If positive, print the model's norm, nonzeros, intercept and objective after each epoch, or
-        for a Dask collection after each iteration.
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch (for
+        a Dask collection, after each iteration).
 
     Attributes
     ----------
@@ -189,16 +196,16 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         `max_iter`.
 
     solver_ : str
-        The methods that fitted the model: 'sdca' or 'saga', then any that finished the fit, as in
-        'saga, newton-cholesky'. Few dense rows with few features (up to 200 coefficients, and rows
-        times coefficients up to 100,000) are left to scikit-learn's 'newton-cholesky' alone.
-        Workers fit them if `runtime`, `plane` or `barrier` ask for workers.
+        The methods that fitted the model: 'sdca' or 'saga', then a method that finished the fit, as
+        in 'saga, newton-cholesky'. Few dense rows with few features (up to 200 coefficients, and
+        rows times coefficients up to 100,000) are fitted by scikit-learn's 'newton-cholesky' alone,
+        unless `runtime`, `plane` or `barrier` asks for workers.
 
     report_ : Report or SolverReport
-        The report of the workers' run: workers, epochs, convergence checks, settings, notes. Its
-        model, its last check and its end describe the whole fit, even if another method finished
-        it. It is a `SolverReport` if scikit-learn fitted the model, or with ``max_iter=0``, which
-        runs nothing.
+        The report of the workers' run: workers, epochs, convergence checks, settings, notes. If
+        another method finished the fit, the report's model, last check and stop reason are those of
+        the whole fit. It is a `SolverReport` if scikit-learn fitted the model, and with
+        ``max_iter=0``, which runs nothing.
 
     See Also
     --------
@@ -207,10 +214,10 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     Notes
     -----
     - scikit-learn's callbacks are supported for every solver, with a task per epoch of the workers.
-    - With more than one worker a fit is repeatable to `tol` only; the tag ``non_deterministic``
-      says so.
-    - Without a penalty (``C=np.inf``) separable classes have no optimum: `tol` ends the fit, with a
-      `ConvergenceWarning` if the model separates them.
+    - With more than one worker a fit is repeatable only up to `tol`; the tag ``non_deterministic``
+      is then True.
+    - Without a penalty (``C=np.inf``) separable classes have no optimum. `tol` ends the fit, which
+      gives a `ConvergenceWarning` if the model separates the classes.
 
     Sources: see `hogshare.SDCA` and `hogshare.SAGA`; ``docs/logistic.md`` has measurements.
 
@@ -255,7 +262,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         self._store(locals())
 
     def set_callbacks(self, *callbacks: Any) -> LogisticRegression:
-        """Set scikit-learn's callbacks; with every solver their tasks are the workers' epochs.
+        """Set scikit-learn's callbacks, whose tasks are the workers' epochs with every solver.
 
         Parameters
         ----------
@@ -281,8 +288,8 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, multiplied by the weights of the classes. Unlike in scikit-learn
-            negative weights are refused, since with them the problem may have no solution.
+            Weights of the rows, multiplied by the weights of the classes. Negative weights, which
+            scikit-learn accepts, are refused, since with them the problem may have no solution.
         """
         require_workers(self)
         penalty = resolve_penalty(self)
@@ -314,13 +321,13 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         start: Model | None = None,
         seen: Survey | None = None,
     ) -> Model | None:
-        """Fit checked rows, whose labels are among `classes_`.
-
-        `start` is the result of an earlier call for the same rows and another `C`. If it is None,
-        the fit starts from the last solution, or from zero. `seen` is the survey from checking the
-        rows.
+        """Fit checked rows, whose labels are among `classes_`, and set the fitted attributes.
 
         Returns the model, with the rule's row memory, for the next call; None if nothing was run.
+
+        start : the result of an earlier call for the same rows and another `C`; None to start from
+            the last solution with `warm_start`, and from zero otherwise
+        seen : the survey from checking the rows
         """
         weight, alpha = self._weights(X, y, sample_weight)
         rows, scaling = self._rows(X)
@@ -396,14 +403,17 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     def _stop(self, problem: RowProblem, epochs: int, may_give_up: bool) -> Stop:
         """Return the criteria: scikit-learn's for lbfgs, and the gap if the problem has a dual.
 
-        The largest component of the gradient says little where features are small: on text with
-        C = 100 it is below 1e-4 when the objective is three times its minimum.
+        If features are small, the largest component of the gradient is not a sufficient criterion:
+        on text with C = 100 it is below 1e-4 when the objective is three times its minimum.
         """
         gap = GAP_SHARE * self.tol if problem.penalty is not None and problem.alpha > 0.0 else None
         return Stop(epochs=max(1, epochs), gradient=self.tol, relative_gap=gap, give_up=may_give_up)
 
     def _check_classes(self, classes: np.ndarray) -> None:
-        """Refuse classes that scikit-learn refuses, with its messages."""
+        """Refuse classes that scikit-learn refuses, with its messages.
+
+        classes : the distinct labels of all rows, sorted
+        """
         if self.solver == "liblinear" and len(classes) > 2:
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification"
@@ -422,10 +432,10 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
     ) -> tuple[np.ndarray | None, float]:
         """Return weights of the rows with mean 1, and the penalty's factor for these weights.
 
-        scikit-learn's objective is ``C * sum_i weight_i loss_i + penalty``, ours
-        ``sum_i weight_i loss_i / n + alpha * penalty``. Dividing scikit-learn's objective by C and
-        by the sum of the weights gives ours. scikit-learn compares the gradient of this quotient
-        with `tol`.
+        scikit-learn's objective is ``C * sum_i weight_i loss_i + penalty``. Divided by C and by the
+        sum of the weights, it is the objective of this package,
+        ``sum_i weight_i loss_i / n + alpha * penalty`` with weights of mean 1. scikit-learn
+        compares the gradient of this quotient with `tol`. The weights are None if all are 1.
         """
         C = np.inf if self.penalty is None else self.C
         everybody = all_rows_of(self)
@@ -440,7 +450,10 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         return weight, strength(C, total)
 
     def _rows(self, X: Any) -> tuple[Any, float]:
-        """Return the rows, with liblinear's synthetic feature if any, and that feature's value."""
+        """Return the rows and the value of liblinear's synthetic feature; 0.0 without the feature.
+
+        With the feature the rows are a copy.
+        """
         if self.solver != "liblinear" or not self.fit_intercept:
             return X, 0.0
         scaling = float(self.intercept_scaling)
@@ -450,7 +463,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         return np.hstack([X, column]), scaling
 
     def _start(self, problem: RowProblem | Shape) -> Model:
-        """Return the workers' start: zero, or the last solution."""
+        """Return the workers' start: zeros, or a copy of the last solution with `warm_start`."""
         shape = problem.n_columns, problem.n_features
         before = getattr(self, "coef_", None) if self.warm_start else None
         if before is None or self.solver == "liblinear":
@@ -465,13 +478,17 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
         return Model(coef.astype(problem.dtype), intercept.astype(problem.dtype))
 
     def _fitted(self, model: Model, scaling: float) -> dict[str, Any]:
-        """Return the fitted attributes for a model."""
+        """Return the fitted attributes for a model.
+
+        scaling : value of liblinear's synthetic feature; 0.0 without it
+        """
         coef, intercept = model.coef, model.intercept
         if scaling:
             intercept = (scaling * coef[:, -1]).astype(coef.dtype)
             coef = np.ascontiguousarray(coef[:, :-1])
         if len(intercept) > 1:
-            # softmax is invariant to a shift of all intercepts: scikit-learn's have sum zero
+            # softmax is invariant to a shift of all intercepts; scikit-learn shifts their sum to
+            # zero
             intercept = intercept - intercept.mean()
         return {"coef_": coef, "intercept_": intercept}
 

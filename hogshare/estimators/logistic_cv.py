@@ -45,24 +45,29 @@ COPIES = 3  # number of arrays as large as `Cs` while the scale is computed
 
 @dataclass(frozen=True)
 class PenaltyGrid:
-    """The penalties to choose among, and the scoring."""
+    """The penalties to choose from, and the scoring.
+
+    ratios : values of `l1_ratio`; [None] if `l1_ratios` is None
+    penalty : name of the penalty
+    legacy : whether fitted attributes have scikit-learn's older form
+    """
 
     Cs: np.ndarray
-    ratios: list[Any]  # [None] where `l1_ratios` is None
+    ratios: list[Any]
     penalty: str
     scoring: Any
     legacy: bool
 
 
 def kind_of(penalty: str, ratio: float | None) -> str:
-    """Return a penalty's name; for a pure l1 or l2 the kernels then skip the other part."""
+    """Return a penalty's name, "l1" or "l2" if it is pure: kernels then skip the other part."""
     if penalty != "elasticnet" or ratio is None:
         return penalty
     return {0.0: "l2", 1.0: "l1"}.get(ratio, penalty)
 
 
 def settled(estimator: Any) -> PenaltyGrid:
-    """Read the grid of penalties from the parameters, with scikit-learn's warnings about defaults.
+    """Return the grid of penalties from the parameters; warn of defaults as scikit-learn does.
 
     Raises
     ------
@@ -141,7 +146,10 @@ def _warn_of_change(text: str) -> None:
 
 
 def point(template: dict[str, Any], C: float, ratio: float | None, **others: Any) -> Any:
-    """Make a `LogisticRegression` for one penalty that takes checked rows (`_fit_rows`)."""
+    """Return a `LogisticRegression` for one penalty, whose `_fit_rows` fits checked rows.
+
+    template, others : attributes of the estimator
+    """
     estimator = LogisticRegression(C=C)
     for name, value in {**template, "l1_ratio": ratio, **others}.items():
         setattr(estimator, name, value)
@@ -150,14 +158,18 @@ def point(template: dict[str, Any], C: float, ratio: float | None, **others: Any
 
 @dataclass(frozen=True)
 class Path:
-    """The fits to a fold's rows with one `l1_ratio` and every `C`, one after another."""
+    """The fits to a fold's rows with one `l1_ratio` and every `C`, one after another.
 
-    # common parameters of all estimators, and `classes_`: all labels, even if the fold lacks some
+    template : parameters that all fits have in common, and `classes_`, the labels of all folds
+    X, y, sample_weight : all rows, of which the others are indices
+    train, test : indices of the rows to fit, and of the left-out rows
+    """
+
     template: dict[str, Any]
     penalty: str
     ratio: float | None
     Cs: np.ndarray
-    X: Any  # all rows; `train` and `test` index them
+    X: Any
     y: np.ndarray
     sample_weight: np.ndarray | None
     train: np.ndarray
@@ -166,10 +178,10 @@ class Path:
     def follow(
         self, scorer: Any, score_params: dict[str, Any], is_over: Callable[[], bool]
     ) -> tuple[np.ndarray, list[float], list[int]] | None:
-        """Fit from the strongest penalty to the weakest; score in the order of `Cs`.
+        """Fit from the strongest penalty to the weakest, and score the fits in the order of `Cs`.
 
         Returns coefficients of shape (n_cs, n_columns, n_features + fit_intercept), scores and
-        numbers of iterations; None if `is_over` has ended the path early.
+        numbers of iterations; None if ``is_over()`` was True before a fit.
         """
         X, y, weight = self.X[self.train], self.y[self.train], self.sample_weight
         weight = None if weight is None else weight[self.train]
@@ -205,10 +217,12 @@ class Path:
 
 
 def scorer_for(scoring: Any, classes: np.ndarray) -> Any:
-    """Return the scorer of that name, with all classes as its labels if it takes any.
+    """Return the scorer for a parameter `scoring`.
 
-    A fold may lack a class. If `scoring` is None, the result is None, and the estimator's own score
-    is used.
+    A scorer that takes labels gets all classes, since a fold may lack a class. If `scoring` is
+    None, the result is None, and the estimator's own `score` is used.
+
+    classes : the distinct labels of all rows, sorted
     """
     scorer = get_scorer(scoring)
     function = getattr(scorer, "_score_func", None)
@@ -229,12 +243,12 @@ def scorer_for(scoring: Any, classes: np.ndarray) -> Any:
 class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV):
     """Logistic regression whose `C` and `l1_ratio` are chosen by cross-validation.
 
-    A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the
-    same parameters, defaults, attributes and warnings, plus `plane`, `barrier`, `runtime`,
-    `solver_` and `report_`. Every model is fitted as `hogshare.LogisticRegression` fits it. Along
-    the list of penalties, from strong to weak, each fit starts from the previous solution and its
-    rule's row memory. On four data sets this took a quarter to a half of the epochs of fits from
-    zero (``docs/logistic.md``).
+    A drop-in replacement for `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it. The
+    parameters, defaults, attributes and warnings are the same. `plane`, `barrier`, `runtime`,
+    `solver_` and `report_` are added. Every model is fitted as `hogshare.LogisticRegression` fits
+    it. The fits of a fold go from the strongest penalty to the weakest, and each starts from the
+    previous solution and its rule's row memory. On four data sets the fits took a quarter to a half
+    of the epochs of fits from zero (``docs/logistic.md``).
 
     Parameters
     ----------
@@ -246,28 +260,28 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         Elastic-Net mixing parameters (shares of l1) to choose from.
 
     fit_intercept, dual, penalty, solver, tol, max_iter, class_weight, intercept_scaling
-        As in `LogisticRegression`. "balanced" counts all rows, not the rows of a fold.
+        As in `LogisticRegression`. For "balanced", all rows are counted, not the rows of a fold.
 
     cv : int, cross-validation generator or iterable, default=None
         The cross-validation folds; None is five stratified folds.
 
     scoring : str or callable, default=None
-        The scoring method for the left-out rows; None is accuracy. With parallel folds several
-        threads call it at the same time.
+        The scoring method for the left-out rows; None is accuracy. If folds are fitted in parallel,
+        several threads call it at the same time.
 
     n_jobs : int or None, default=None
-        Number of workers. None is one (or the number from a surrounding joblib context), -1 all
-        usable cores. With ``runtime="auto"`` each worker fits the whole path of one fold (and one
-        of `l1_ratios`), in parallel with the others; several workers fit a model together only in
-        the last fit, or if they outnumber the paths. With a named runtime the models are fitted one
-        after another, each by all workers together.
+        Number of workers. None is one worker (or the number from a surrounding joblib context); -1
+        is all usable cores. A path is the fits to one fold with one of `l1_ratios` and all of `Cs`.
+        With ``runtime="auto"`` workers fit paths in parallel, each its own path. Several workers
+        fit a model together only in the last fit, or if there are more workers than paths. With a
+        named runtime the models are fitted one after another, each by all workers together.
 
     verbose : int, default=0
-        If positive, each fit prints as `LogisticRegression` does.
+        If positive, each fit prints the lines that `LogisticRegression` prints.
 
     refit : bool, default=True
-        Whether to fit all rows with the values that are best on average over the folds. False
-        averages the coefficients that were best in each fold.
+        Whether to fit all rows with the `C` and `l1_ratio` whose score, averaged over the folds, is
+        best. If False, the coefficients with the best score in each fold are averaged.
 
     random_state : int, RandomState or None, default=None
         Determines the order of the rows; see `LogisticRegression`. It does not affect the folds,
@@ -289,8 +303,8 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
 
     coefs_paths_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios, n_dof), or ndarray of \
             shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
-        Coefficients, the intercept last, of every fit on a fold: a dict by class unless
-        `use_legacy_attributes` is False. If `l1_ratios` is None, the arrays of this dict and of
+        Coefficients of every fit on a fold, with the intercept last. A dict by class, or an array
+        if `use_legacy_attributes` is False. If `l1_ratios` is None, the arrays of this dict and of
         `scores_` have no axis for it.
 
     scores_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios), or ndarray of shape \
@@ -301,14 +315,15 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         The chosen values.
 
     n_iter_ : ndarray of shape (1, n_folds, n_cs, n_l1_ratios) or (n_folds, n_l1_ratios, n_cs)
-        Epochs of each fit, plus iterations of a method that finished it: at most `max_iter`.
+        Number of epochs of each fit, plus iterations of a method that finished it: at most
+        `max_iter`.
 
     solver_ : str
-        The methods of the last fit, on all rows, as in `LogisticRegression`; "none" without
-        `refit`.
+        The methods of the last fit, which is on all rows, as in `LogisticRegression`. "none" if
+        `refit` is False.
 
     report_ : Report or SolverReport
-        The report of the last fit; without `refit` a `SolverReport` that says so.
+        The report of the last fit. If `refit` is False, a `SolverReport` that states it.
 
     See Also
     --------
@@ -316,9 +331,9 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
 
     Notes
     -----
-    Fits on folds by one worker each are the same in every call, however many run in parallel.
-    If the scores of several values are equal or nearly so, `C_` depends on the last digits of
-    `tol`.
+    If one worker fits each path, the fits on folds are the same in every call, for any number of
+    parallel paths. If the scores of several values of `C` are equal or nearly equal, `C_` depends
+    on how closely each fit meets `tol`.
 
     Examples
     --------
@@ -365,7 +380,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
     ) -> None:
         self._store(locals())
 
-    # these attributes take one of two forms, as scikit-learn's do
+    # each of these attributes has one of two forms, as in scikit-learn
     C_: Any
     l1_ratio_: Any
     n_iter_: Any
@@ -381,16 +396,16 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, for fits and (unless routed otherwise) scores. Negative weights
-            are refused.
+            Weights of the rows, for fits and (unless metadata routing is enabled) for scores.
+            Negative weights are refused.
         **params : dict
-            For the splitter and the scorer, with scikit-learn's metadata routing enabled.
+            Arguments of the splitter and the scorer, with scikit-learn's metadata routing enabled.
         """
         _raise_for_params(params, self, "fit")
         require_workers(self)
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
-        X, y, _ = check_rows(self, X, own_type(y), sizes=False)  # the rows of a fold are other rows
+        X, y, _ = check_rows(self, X, own_type(y), sizes=False)  # each fold has other rows
         self.classes_ = classes_of(y)
         point({"solver": self.solver}, 1.0, 0.0)._check_classes(self.classes_)
         if sample_weight is not None:
@@ -444,7 +459,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, **score_params: Any) -> float:
-        """Score predictions by `scoring`.
+        """Return the score of predictions by `scoring`.
 
         Parameters
         ----------
@@ -455,7 +470,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         **score_params : dict
-            For the scorer, with scikit-learn's metadata routing enabled.
+            Arguments of the scorer, with scikit-learn's metadata routing enabled.
 
         Returns
         -------
@@ -471,7 +486,7 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         return float(theirs.score(X, y, sample_weight=sample_weight, **score_params))
 
     def _template(self, y: np.ndarray, sample_weight: Any) -> dict[str, Any]:
-        """Return the parameters and labels common to all fits, as attributes of an estimator."""
+        """Return the parameters and labels that are common to all fits, as a dict of attributes."""
         class_weight = self.class_weight
         if isinstance(class_weight, dict) and not set(class_weight) <= set(self.classes_):
             raise ValueError(
@@ -502,13 +517,13 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         return {}, {**params, **weights}
 
     def _seed(self) -> Any:
-        """Return a path's `random_state`, drawn in the order of the paths if it is a generator."""
+        """Return a path's `random_state`; if the parameter is a generator, draw an int from it."""
         if isinstance(self.random_state, np.random.RandomState):
             return int(self.random_state.randint(MAX_INT))
         return self.random_state
 
     def _crews(self, n_paths: int) -> tuple[int, int | None]:
-        """Return the number of parallel paths, and the number of workers of each of their fits."""
+        """Return the number of parallel paths, and the number of workers of each fit in a path."""
         if not chooses_runtime(self):
             return 1, self.n_jobs
         usable = usable_workers(self.n_jobs)
@@ -523,8 +538,11 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         y: np.ndarray,
         sample_weight: Any,
     ) -> None:
-        """Fit all rows with the values that are best on average, from the mean of the folds."""
-        total = self.scores_.sum(axis=0).T  # C before l1_ratio, which decides ties
+        """Fit all rows with the values that are best on average, and set the fitted attributes.
+
+        The fit starts from the mean of the folds' coefficients with these values.
+        """
+        total = self.scores_.sum(axis=0).T  # with this order of axes the first C wins ties
         c, ratio = np.unravel_index(np.argmax(total), total.shape)
         self.C_ = choice.Cs[c]
         self.l1_ratio_ = choice.ratios[ratio]
@@ -548,8 +566,8 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
             setattr(self, name, getattr(estimator, name))
 
     def _average(self, choice: PenaltyGrid) -> None:
-        """Average the best values and coefficients of all folds."""
-        scores = np.swapaxes(self.scores_, 1, 2)  # C before l1_ratio, which decides ties
+        """Set the attributes to averages of the best values and coefficients of all folds."""
+        scores = np.swapaxes(self.scores_, 1, 2)  # with this order of axes the first C wins ties
         flat = scores.reshape(len(scores), -1).argmax(axis=1)
         c, ratio = np.unravel_index(flat, scores.shape[1:])
         mean = self.coefs_paths_[np.arange(len(scores)), ratio, c].mean(axis=0)
@@ -564,11 +582,11 @@ class LogisticRegressionCV(LinearClassifier, ToTheOptimum, _LogisticRegressionCV
         self.report_ = report_of(self, "", reason, time.perf_counter())
 
     def _to_legacy(self, choice: PenaltyGrid) -> None:
-        """Bring the attributes into scikit-learn's older form, one entry per class."""
+        """Convert the fitted attributes to scikit-learn's older form, with one entry per class."""
         labels = self.classes_[-len(self.coef_) :]
 
         def legacy(values: np.ndarray) -> np.ndarray:
-            """(n_folds, n_l1_ratios, n_cs, ...) as (n_folds, n_cs[, n_l1_ratios], ...)."""
+            """Reorder (n_folds, n_l1_ratios, n_cs, ...) to (n_folds, n_cs[, n_l1_ratios], ...)."""
             values = np.swapaxes(values, 1, 2)
             return values[:, :, 0] if choice.ratios == [None] else values
 

@@ -1,7 +1,7 @@
 """Fits of Dask collections by the estimators, through `hogshare.partitioned`.
 
-Imported when a collection is passed to `fit`. Unsupported requests are refused before anything is
-computed.
+This module is imported when a collection is passed to `fit`. Unsupported parameters are refused
+before anything is computed. An argument `est` is the estimator.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from hogshare.system.clusters import local_client, this_worker
 from hogshare.system.interrupts import errstate
 
 MEANT = ("loss", "penalty", "alpha", "l1_ratio", "fit_intercept")
-# a sum over partitions costs the scheduler 10 ms, too much for single products
+# a sum over partitions takes the scheduler 10 ms, too long for each of many products
 AFAR = {"few": 1000, "modest": 0}
 INSTEAD = "If the rows fit in this machine's memory, pass X.compute()."
 
@@ -65,7 +65,7 @@ def fit_sgd(
 ) -> None:
     """Fit an SGD estimator, and set its attributes.
 
-    max_iter, init, classes : as in `SGDMixin._pass`
+    init, max_iter, classes : as in `SGDMixin._pass`
     """
     began, classifies, anew = time.perf_counter(), is_classifier(est), max_iter is not None
     if is_one_partition(X):
@@ -134,13 +134,18 @@ def fit_sgd(
 
 
 def split_of(est: Any) -> Split:
-    """Return which rows are held out, according to the estimator's parameters."""
+    """Return the split into training and held-out rows that the estimator's parameters request."""
     seed = check_random_state(est.random_state).randint(MAX_INT)
     return Split(float(est.validation_fraction), int(seed))
 
 
 def labels_of(est: Any, classes: Any, present: np.ndarray) -> np.ndarray:
     """Return the labels that `partial_fit` knows, which must include the labels in `present`.
+
+    In the first call, sets `classes_`.
+
+    classes : the argument of `partial_fit`; None if not given
+    present : the distinct labels of all partitions, sorted
 
     Raises ValueError if a label is unknown, or if the first call does not name the labels.
     """
@@ -155,7 +160,7 @@ def labels_of(est: Any, classes: Any, present: np.ndarray) -> np.ndarray:
 
 
 def going_on(est: Any, shape: tuple[int, int], dtype: np.dtype) -> Model:
-    """Return the model from which `partial_fit` continues: a copy of the present one."""
+    """Return the model from which `partial_fit` continues: a copy of the present model."""
     coef = np.asarray(est.coef_)
     if coef.size != shape[0] * shape[1]:
         raise ValueError(
@@ -169,7 +174,10 @@ def going_on(est: Any, shape: tuple[int, int], dtype: np.dtype) -> Model:
 def report_on(
     est: Any, rows: PartitionedRows, meaning: Meaning, found: Descended, setup: float
 ) -> Report:
-    """Set the estimator's report of a descent."""
+    """Return the report of a descent.
+
+    setup : seconds before the descent
+    """
     step = est._step_size()
     plane = plane_of(est.plane)
     reason = "the stop criterion was met" if found.converged else "all epochs were done"
@@ -212,7 +220,10 @@ def report_on(
 
 
 def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | None) -> None:
-    """Fit `LogisticRegression` to the optimum, and set its attributes."""
+    """Fit `LogisticRegression` to the optimum, and set its attributes.
+
+    penalty : name of the penalty; None without one
+    """
     began = time.perf_counter()
     if is_one_partition(X) or est.solver == "liblinear":
         fit_whole(est, X, y, sample_weight)
@@ -310,7 +321,10 @@ def fit_by_products(est: Any, rows: PartitionedRows, began: float) -> None:
 def fit_lasso(
     est: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, CompressedRows] | tuple[None, None]:
-    """Fit `Lasso` or `ElasticNet` as `fit_condensed`; return two None if one worker has all."""
+    """Fit `Lasso` or `ElasticNet`, and set its attributes.
+
+    Returns the result of `fit_condensed`; two None if one worker has collected and fitted all rows.
+    """
     began = time.perf_counter()
     check_workers(est)
     if not is_one_partition(X):
@@ -335,7 +349,7 @@ def fit_condensed(est: Any, rows: PartitionedRows, began: float) -> tuple[Any, C
 
 
 def is_one_partition(X: Any) -> bool:
-    """Whether a collection is one partition; its worker then fits it as one machine would."""
+    """Whether a collection is one partition, whose worker can fit it as a single machine would."""
     return int(getattr(X, "npartitions", 0)) == 1
 
 
@@ -349,9 +363,10 @@ def fit_whole(
     with_targets: bool = True,
     **how: Any,
 ) -> None:
-    """Have one worker collect and fit all rows, and copy its estimator's attributes.
+    """Have one worker collect and fit all rows, and copy the attributes of its estimator to `est`.
 
-    method : the name of the estimator's method that fits
+    method : name of the estimator's method that fits
+    with_targets : whether this method takes `y`
     how : further keyword arguments of this method
     """
     if getattr(est, "_skl_callbacks", None):
@@ -378,7 +393,7 @@ def fit_whole(
 def fit_on_worker(
     est: Any, method: str, how: dict[str, Any], *blocks: Block
 ) -> tuple[dict[str, Any], list[tuple[str, type[Warning]]]]:
-    """Fit the rows of all blocks, on a worker; return the estimator's attributes and warnings."""
+    """On a worker, fit the rows of all blocks; return the attributes and the caught warnings."""
     X, y, weight = joined(blocks)
     if est.n_jobs == -1:
         est.n_jobs = max(1, int(this_worker().state.nthreads))
@@ -393,7 +408,10 @@ def fit_on_worker(
 
 
 def refuse(what: str, instead: str) -> NoReturn:
-    """Raise an error for something that is not supported with Dask collections.
+    """Raise an error for a parameter that is not supported with Dask collections.
+
+    what : the parameter and its value
+    instead : advice what to use
 
     Raises
     ------
@@ -420,7 +438,7 @@ def check_sgd(est: Any, anew: bool) -> None:
 
 
 def check_workers(est: Any) -> None:
-    """Refuse workers other than the cluster's, and require a cluster."""
+    """Refuse workers other than the cluster's; raise an error if there is no cluster."""
     local_client()
     check_jobs(est.n_jobs)
     if est.n_jobs is not None and est.n_jobs < -1:
@@ -436,13 +454,15 @@ def check_workers(est: Any) -> None:
 def check_labels(classes: np.ndarray) -> None:
     """Refuse values that are not class labels.
 
+    classes : the distinct labels of all partitions, sorted
+
     Raises
     ------
     ValueError
-        If they are fractions, or if there is only one label.
+        If the labels are fractions, or if there is only one label.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # scikit-learn warns of labels that are unique
+        warnings.simplefilter("ignore", UserWarning)  # scikit-learn warns if all labels differ
         check_classification_targets(classes)
     if len(classes) < 2:
         raise ValueError(
@@ -451,15 +471,20 @@ def check_labels(classes: np.ndarray) -> None:
 
 
 def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the weights of the classes, given the number of rows, or sum of weights, of each."""
-    if isinstance(class_weight, str):  # "balanced", which has been checked
+    """Return the weight of each class.
+
+    class_weight : the parameter of the estimator
+    classes : the distinct labels, sorted
+    counts : number of rows, or sum of the rows' weights, of each class
+    """
+    if isinstance(class_weight, str):  # "balanced": other strings have been refused
         with errstate(divide="ignore"):  # a class of zero weight is refused
             return class_weights(counts.sum() / (len(classes) * counts))
     return class_weights(compute_class_weight(class_weight, classes=classes, y=classes))
 
 
 def describe(est: Any, rows: PartitionedRows) -> None:
-    """Set the number of features, and their names if there are any."""
+    """Set the estimator's `n_features_in_`, and `feature_names_in_` if all names are strings."""
     est.n_features_in_ = rows.n_features
     names = rows.columns or ()
     if names and all(isinstance(name, str) for name in names):

@@ -1,10 +1,10 @@
-"""Fits by a joint runtime, such as the ranks of MPI: each process passes its rows, one fits.
+"""Fits by a joint runtime: several processes, such as the ranks of MPI, fit one model together.
 
-All processes call the method of their own estimator. (1) The rows of all processes are
-concatenated, in memory that all can read. (2) The first process fits a twin of its estimator to
-them, with the workers of all processes. (3) Every estimator takes over the twin's state. Labels,
-balanced weights, held-out rows and decisions between epochs are therefore computed from all rows,
-and are the same for every estimator.
+Each process has an estimator of its own, calls its method, and passes its own rows. (1) The rows of
+all processes are concatenated, in memory that all processes can read. (2) The first process fits a
+twin (a copy of its estimator) to these rows, with the workers of all processes. (3) The twin's
+state is copied to every estimator. Labels, balanced weights, held-out rows and decisions between
+epochs are therefore computed from all rows, and are the same for every estimator.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def with_all_ranks(method: Method) -> Method:
-    """Have a method of an estimator called by all processes of a joint runtime together.
+    """Wrap a fitting method, which all processes of a joint runtime then call together.
 
-    This must be the outermost wrapper: errors raised in the others then reach all processes.
+    This must be the outermost wrapper: errors that are raised in other wrappers then reach all
+    processes. If the estimator's runtime is not joint, the method is called as it is.
     """
 
     @functools.wraps(method)
@@ -58,7 +59,10 @@ def with_all_ranks(method: Method) -> Method:
 
 
 class Fit:
-    """A call of a fitting method, in the form of `hogshare.runtimes.joint_runtime.Led`."""
+    """A call of a fitting method, in the form of `hogshare.runtimes.joint_runtime.Led`.
+
+    arguments : the method's arguments by name
+    """
 
     def __init__(
         self, estimator: Any, method: Callable[..., Any], arguments: dict[str, Any]
@@ -77,7 +81,10 @@ class Fit:
         return jobs
 
     def said(self) -> dict[str, Any]:
-        """Return the method, the estimator's parameters, and all arguments that are not rows."""
+        """Return what must be equal in all processes: method, parameters, arguments but not rows.
+
+        The parameters of the estimator are checked first.
+        """
         estimator = self.estimator
         if not get_config()["skip_parameter_validation"]:
             estimator._validate_params()
@@ -99,7 +106,11 @@ class Fit:
         facts: Sequence[Mapping[str, Any]],
         arrays: Mapping[str, np.ndarray],
     ) -> bytes:
-        """Fit a twin to all rows, and return its pickled state."""
+        """Fit a twin to the rows of all processes, and return the twin's pickled state.
+
+        facts : facts of each shard
+        arrays : arrays of all shards, concatenated
+        """
         estimator = self.estimator
         twin = object.__new__(type(estimator))
         vars(twin).update(vars(estimator))
@@ -117,6 +128,8 @@ class Fit:
         """Fit a twin in every process; return its pickled state and its fitted attributes.
 
         Collective: all ranks must call it. The state is None in all processes but the first.
+
+        has_all_rows : whether each process passes all rows, and not rows of its own
         """
         (place, of), gathered = runtime.place(), runtime.gathered
         shard = self.shard(place, of)
@@ -145,7 +158,10 @@ class Fit:
     def _own_rows(
         self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> dict[str, Any]:
-        """Return rows for this process, at least one, in the form common to all."""
+        """Return the per-row arguments of this process, with at least one row.
+
+        Collective: all ranks must call it. Sets `runtime.rows` and `runtime.everybody`.
+        """
         place, _ = runtime.place()
         facts, arrays = fit_shards.reparted(place, facts, arrays, runtime.gathered)
         rows = fit_shards.own_of(place, facts, arrays)
@@ -157,7 +173,7 @@ class Fit:
     def _all_rows(
         self, runtime: Any, facts: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
     ) -> dict[str, Any]:
-        """Collect the rows of all processes in each."""
+        """Return the per-row arguments of all processes; collective: all ranks must call it."""
         found = runtime.gathered(arrays)
         names = dict.fromkeys(name for one in found for name in one)
         parts = {name: [one[name] for one in found if name in one] for name in names}
@@ -166,7 +182,10 @@ class Fit:
         )
 
     def _share_generator(self, twin: Any, place: int, gathered: Callable[[Any], list[Any]]) -> None:
-        """Have all processes draw the same random numbers as the first."""
+        """Set the twin's `random_state` to a generator that is the same in all processes.
+
+        Collective: all ranks must call it. An int is left unchanged.
+        """
         state = twin.random_state
         if isinstance(state, numbers.Integral):
             return
@@ -178,12 +197,12 @@ class Fit:
         twin.random_state = state if place == 0 else first
 
     def received(self, made: bytes) -> dict[str, Any]:
-        """Unpickle a twin's state, without the parameters, which differ between processes."""
+        """Unpickle a twin's state, which contains no parameters: these differ between processes."""
         state: dict[str, Any] = pickle.loads(made)
         return state
 
     def take(self, received: dict[str, Any]) -> Any:
-        """Take over a twin's state; return the estimator."""
+        """Copy a twin's state to the estimator, and return the estimator."""
         own = {name: getattr(self.estimator, name) for name in self._parameters}
         vars(self.estimator).update({**received, **own})
         vars(self.estimator).pop("_sklearn_version", None)

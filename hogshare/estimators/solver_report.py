@@ -1,4 +1,4 @@
-"""The report of a fit without workers: the solver, and the reason for it."""
+"""The report of a fit without workers: the solver, and the reason for using it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ WRITTEN = (
 class SolverReport(Document):
     """Report of a fit that was not done by workers.
 
-    It takes the place of a `Report` (as an estimator's `report_`), with the same names for common
-    attributes. Printed, it is a sentence.
+    It takes the place of a `Report` as an estimator's `report_`; common attributes have the same
+    names. It prints as a sentence.
 
     Parameters
     ----------
     solver : str
         The estimator's `solver_`: "cholesky", "cd", "cg", "none".
     by : str
-        The solver for a reader, such as "scikit-learn's 'cholesky'"; empty if nothing was fitted.
+        The solver in words, such as "scikit-learn's 'cholesky'"; empty if nothing was fitted.
     reason : str
         The reason for not using workers: the clause after "because".
     model : Model
@@ -44,7 +44,7 @@ class SolverReport(Document):
     converged : bool or None
         Whether the solver has met its criterion; None for a solver that only warns if it has not.
     seconds : dict
-        Wall time: ``run``, the solver's, and ``total``, which is the same.
+        Wall time of the solver in seconds, as ``run``; ``total`` is the same.
     notes : list of str
         Further remarks.
     versions, machine : dict
@@ -109,7 +109,7 @@ class SolverReport(Document):
 
     @property
     def stop_reason(self) -> str:
-        """The solver, its time, and the reason for it, as a sentence."""
+        """The solver, its time, and the reason for using it, as a sentence."""
         if not self.by:
             return f"nothing was fitted to all rows, because {self.reason}"
         counts = np.ravel([] if self.n_iter is None else self.n_iter)
@@ -160,8 +160,11 @@ def report_of(
 ) -> SolverReport:
     """Return the report of a completed fit, from the fitted attributes.
 
-    began : value of `time.perf_counter` at the begin of the fit
-    solver : solver named in the report; None is the estimator's `solver_`
+    by : the solver in words
+    reason : the reason for using it: the clause after "because"
+    began : value of `time.perf_counter` at the start of the fit
+    converged : whether the solver has met its criterion; None if unknown
+    solver : solver named in the report; if None, the estimator's `solver_`
     """
     seconds = time.perf_counter() - began
     model = None

@@ -46,11 +46,11 @@ PRIORS = [None, Interval(Real, LEAST_PRIOR, 1, closed="both")]
 class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
     """Topics of documents by online variational Bayes, on every core.
 
-    A drop-in replacement of `sklearn.decomposition.LatentDirichletAllocation`, and a subclass of
-    it: the same parameters, defaults and attributes, plus `plane`, `barrier`, `runtime` and
-    `report_`. With ``learning_method="online"`` every batch is a step, and workers take steps in
-    parallel; one worker takes scikit-learn's steps, up to rounding. With "batch" scikit-learn's own
-    loop calls compiled passes.
+    A drop-in replacement for `sklearn.decomposition.LatentDirichletAllocation`, and a subclass of
+    it. The parameters, defaults and attributes are the same. `plane`, `barrier`, `runtime` and
+    `report_` are added. With ``learning_method="online"`` every batch is a step, and workers take
+    steps in parallel. The steps of a single worker are scikit-learn's, up to rounding. With "batch"
+    scikit-learn's own loop calls compiled passes.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         Prior of topic word distribution beta, above 0. None is ``1 / n_components``.
 
     learning_method : {"batch", "online"}, default="batch"
-        Method of `fit`: "batch" updates the topics once per pass over all documents, "online" after
-        each mini-batch. `partial_fit` always uses mini-batches.
+        Method of `fit`: "batch" updates the topics once per pass over all documents; "online"
+        updates them after each mini-batch. `partial_fit` always uses mini-batches.
 
     learning_decay : float, default=0.7
         Parameter that controls the learning rate of the online method: mini-batch t replaces the
         share ``(learning_offset + t) ** -learning_decay`` of the topics. It should be in (0.5, 1]
-        for convergence. With 0 scikit-learn's loop takes the steps.
+        for convergence. With 0, scikit-learn's loop takes the steps.
 
     learning_offset : float, default=10.0
         Parameter that downweights early iterations of the online method; at least 1.
@@ -89,7 +89,8 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         Total number of documents. Only used in `partial_fit`.
 
     perp_tol : float, default=1e-1
-        Perplexity tolerance: `fit` stops when the perplexity, if evaluated, changes by less.
+        Perplexity tolerance: `fit` stops when the perplexity changes by less than `perp_tol`
+        between two evaluations; see `evaluate_every`.
 
     mean_change_tol : float, default=1e-3
         Stopping tolerance for updating a document's topic distribution: the mean change of its
@@ -107,13 +108,13 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
 
     random_state : int, RandomState instance or None, default=None
         Determines the initial topics and document distributions. An int gives the same topics bit
-        for bit with one worker, and with several workers if a barrier such as "bsp" makes them
-        wait.
+        for bit with one worker. With several workers it does so only if a barrier such as "bsp"
+        makes them wait.
 
     plane : {"shared", "master"}, Plane or None, default="shared"
         Where the topics live while several workers fit them. "shared" (and None) is
         ``hogshare.Shared()``, private copies. For very large vocabularies
-        ``Shared(exchange=None)`` avoids exchanges: its workers read and write one vector.
+        ``Shared(exchange=None)`` avoids exchanges: all workers read and write one vector.
 
     Attributes
     ----------
@@ -233,7 +234,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
 
     @fits
     def partial_fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
-        """Update the topics with some documents, once, in mini-batches.
+        """Update the topics with one pass over some documents, in mini-batches.
 
         Parameters
         ----------
@@ -257,13 +258,13 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return self
 
     def _check_non_neg_array(self, X: Any, reset_n_features: bool, whom: str) -> Any:
-        """Run scikit-learn's check on a copy, since it merges repeated entries in place."""
+        """Run scikit-learn's check on canonical rows; it would merge repeated entries in place."""
         return super()._check_non_neg_array(canonical(X), reset_n_features, whom)
 
     # -- runs ------------------------------------------------------------------------------------
 
     def _why_scikit_learn(self, n_documents: int) -> str:
-        """Return the reason for scikit-learn's loop to take the steps; empty if workers do."""
+        """Return the reason why scikit-learn's loop takes the steps; empty if workers take them."""
         if self.learning_method != "online":
             return "learning_method='batch' has one step an epoch"
         if self.max_iter == 0:
@@ -275,7 +276,10 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return ""
 
     def _most_epochs(self, n_documents: int, first: int) -> int:
-        """Return the largest number of epochs after which the start's share is representable."""
+        """Return the largest number of epochs after which the start's share is still representable.
+
+        first : number of the first batch, counted from 1
+        """
         n_batches = -(-n_documents // self.batch_size)
         most = self.max_iter * n_batches
         rho = (self.learning_offset + np.arange(first, first + most)) ** -self.learning_decay
@@ -283,7 +287,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return int((left > np.log(SURE)).sum()) // n_batches
 
     def _fit_epochs(self, X: Any) -> None:
-        """Run from one evaluation of the perplexity to the next."""
+        """Run all epochs, with an evaluation of the perplexity between runs; set the attributes."""
         every, last = self.evaluate_every, None
         while True:
             step = 1 if self.verbose else every if every > 0 else self.max_iter
@@ -308,7 +312,10 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
             print(text % values)  # noqa: T201  # as scikit-learn does
 
     def _run(self, X: Any, epochs: int, total: float) -> None:
-        """Have workers take the batches' steps."""
+        """Have workers take the batches' steps, and set the fitted attributes.
+
+        total : total number of documents that the steps assume
+        """
         self.report_ = report = solve(
             self._problem(X, total),
             plane=self.plane,
@@ -324,7 +331,7 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         found = report.model
         self.components_ = found.components.astype(self.components_.dtype, copy=False)
         self.n_batch_iter_ = found.n_batches + 1
-        # the generator may be the caller's, which scikit-learn advances too
+        # the generator may be the caller's, which scikit-learn would also advance
         self.random_state_.set_state(found.random_state.get_state())
         self._expect_topics()
 
@@ -353,7 +360,11 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
     def _e_step(
         self, X: Any, cal_sstats: bool, random_init: bool, parallel: Any = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the documents' shares of topics, and the pseudo-counts of words by topic."""
+        """Return the documents' parameters of topics, and the pseudo-counts of words by topic.
+
+        cal_sstats : whether to return the pseudo-counts; None is returned in their place if not
+        random_init : whether to draw the start from `random_state_`, or to start at ones
+        """
         problem = self._problem(X, 1.0)
         shape = X.shape[0], self.n_components
         begin = self.random_state_.gamma(SHAPE, SIZE, shape) if random_init else np.ones(shape)
@@ -364,7 +375,13 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
     def _pass(
         self, problem: TopicsProblem, gammas: np.ndarray, most: int | None
     ) -> tuple[float, np.ndarray]:
-        """Fit documents' parameters in place, in parallel parts; return the bound and counts."""
+        """Fit documents' parameters in place, in parallel parts; return the bound and the counts.
+
+        The counts are the pseudo-counts of words by topic.
+
+        gammas : parameters of the documents' topics, which are overwritten
+        most : maximum number of iterations; None is the problem's number
+        """
         u, totals = problem.parts(problem.start())
 
         def part(slice_: slice) -> tuple[float, np.ndarray]:
@@ -376,7 +393,10 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
         return sum(bound for bound, _ in found), np.ascontiguousarray(seen.T)
 
     def _approx_bound(self, X: Any, doc_topic_distr: np.ndarray, sub_sampling: bool) -> float:
-        """Return the lower bound of the evidence at given shares, as scikit-learn's method does."""
+        """Return the lower bound of the evidence, as the method of scikit-learn does.
+
+        doc_topic_distr : parameters of the documents' topics
+        """
         problem = self._problem(X, 1.0)
         bound, _ = self._pass(problem, np.array(doc_topic_distr, dtype=np.float64), 0)
         if sub_sampling:

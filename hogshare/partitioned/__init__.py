@@ -1,9 +1,9 @@
 """Linear models of rows in partitions on a cluster's workers; no rows travel.
 
-Workers compute on the partitions that they have (`partition_blocks`, `lane_quanta`) and fold the
-changes of other workers (`state`, `lane_folds`), in rounds (`schedule`) that the client submits
-(`descent`). Or the client adds up the workers' sums (`partitioned_problem`, for the methods of
-`hogshare.optimum`).
+There are two ways to fit. Workers take steps along their own partitions (`partition_blocks`,
+`lane_quanta`) and fold the changes of other workers (`state`, `lane_folds`), in rounds (`schedule`)
+that the client submits (`descent`). Or workers compute sums over their partitions, which the client
+adds up for the methods of `hogshare.optimum` (`partitioned_problem`).
 """
 
 from hogshare.partitioned.descent import Descended, DescentSettings, descend

@@ -1,14 +1,14 @@
-"""Calls on a cluster's workers; a call outlives the worker that it prefers.
+"""Calls on a cluster's workers, which survive the loss of the workers that they prefer.
 
-The scheduler drops a preference for a lost worker if another worker runs at that moment. If no
-other worker runs, the call waits in the state "no-worker", which the scheduler ends only for the
-lost worker. So a call whose worker has left is made again, once, from the arguments and without a
-preference, and so is every call that depends on it. Further failures are left to the scheduler and
-its ``allowed-failures``.
+The scheduler drops a preference for a lost worker if another worker is present at that moment. If
+no other worker is present, the call waits in the state "no-worker", which ends only if the lost
+worker returns. A call whose worker has left is therefore made again, once, from the arguments and
+without a preference. Every call that depends on it is also made again. Further failures are left to
+the scheduler and its ``allowed-failures``.
 
-Writers: the master's thread; a thread of the client calls `notify` with the result. Readers: the
-same threads. Freeing: `release` frees the data that the cluster stores for a call, and so does
-dropping the call.
+Writers: the thread that makes the call; a thread of the Dask client calls `notify` with the result.
+Readers: the same threads. Freeing: `release`, or the deletion of the call, frees the data that the
+cluster stores for the call.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Fetched = Future[Any]
 
 
 class ClusterCall:
-    """A function call on a worker; its arguments may be the results of other calls.
+    """A function call on a worker, which is submitted at once.
 
-    args : arguments; a call or a future among them stands for its result
-    address : address of the preferred worker; None: any worker
+    args : arguments of the function; a call or a future among them stands for its result
+    address : address of the preferred worker; None for any worker
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ClusterCall:
         self._notify: Callable[[ClusterCall, Fetched], object] | None = None
         self._given: list[Any] = []  # futures of the calls among the arguments
         self.future: Any = None
-        self.fetched: Fetched | None = None  # the call's result, in transit
+        self.fetched: Fetched | None = None  # the future of the result in this process
         self._make()
 
     def _make(self) -> None:
@@ -51,14 +51,16 @@ class ClusterCall:
         self._given = [arg.future for arg in self._args if isinstance(arg, ClusterCall)]
         args = [arg.future if isinstance(arg, ClusterCall) else arg for arg in self._args]
         with large_graphs():
-            # not pure: a repeated call must be a new task, but a pure one has the old task's key
+            # not pure, since a repeated pure call would have the old task's key, but must be a new
+            # task
             self.future = self._client.submit(self._function, *args, pure=False, **place)
 
     def fetch(self, notify: Callable[[ClusterCall, Fetched], object] | None = None) -> Fetched:
-        """Begin to fetch the result; on its arrival a thread of the client calls `notify`.
+        """Begin to fetch the result, and return its future.
 
-        Compare ``call.fetched`` with the `fetched` of ``notify(call, fetched)``. If they differ,
-        the call has been made again, and this result is out of date.
+        When the result arrives, a thread of the Dask client calls ``notify(call, fetched)``. If
+        `fetched` is not ``call.fetched``, the call has been made again, and this result is out of
+        date.
         """
         self._notify = notify
         self.fetched = fetched = fetch(self._client, self.future)
@@ -67,7 +69,10 @@ class ClusterCall:
         return fetched
 
     def settle(self, present: Collection[str]) -> None:
-        """Repeat the call if it, or a call among its arguments, prefers a lost worker."""
+        """Repeat the call if it, or a call among its arguments, prefers a lost worker.
+
+        present : addresses of the present workers
+        """
         calls = [arg for arg in self._args if isinstance(arg, ClusterCall)]
         for call in calls:
             call.settle(present)
@@ -79,10 +84,10 @@ class ClusterCall:
         self._make()
         if self._notify is not None:
             self.fetch(self._notify)
-        # not `cancel`: it fails in the scheduler if no task that depends on this call is wanted
+        # not `cancel`, which fails in the scheduler if no task that depends on this call is wanted
         old.release()
 
     def release(self) -> None:
-        """Release the cluster's copy of the result, and the call's arguments."""
+        """Release the result that the cluster stores, and the call's arguments."""
         self.future.release()
         self._args, self._given = (), []

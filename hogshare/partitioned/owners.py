@@ -1,8 +1,9 @@
-"""The workers that own the partitions; an owner changes only if it leaves or has too many.
+"""The assignment of partitions to workers, their owners.
 
-The partitions of a lost worker go to the workers that have the fewest partitions. A new worker
-takes partitions from the workers that have the most. It takes only as many as make the numbers
-even, because each moved partition is copied or computed again.
+The owner of a partition changes only if it leaves, or if it has too many partitions. The partitions
+of a lost worker go to the workers that have the fewest partitions. A new worker takes partitions
+from the workers that have the most, until the numbers of partitions are even. No more partitions
+move, because each moved partition is copied or computed again.
 (`hogshare.tasks.partitions.owner_of` is for partitions that can be moved without cost.)
 """
 
@@ -35,13 +36,13 @@ class Owners:
         return mine
 
     def settle(self, present: Collection[str]) -> int:
-        """Assign every partition to a present worker, evenly.
+        """Assign every partition to a present worker, with even numbers of partitions.
+
+        Changes `of`. Returns the number of partitions whose owner has changed.
 
         present : addresses of the present workers; at least one
-
-        Returns the number of partitions whose owner changed.
         """
-        # sorted, so ties between workers always have the same result
+        # sorted, so that ties between workers always have the same result
         mine: dict[str, list[int]] = {address: [] for address in sorted(present)}
         orphans = []
         for p, address in enumerate(self.of):
@@ -49,7 +50,8 @@ class Owners:
         moved = len(orphans)
         for p in orphans:
             self._give(p, min(mine, key=lambda address: len(mine[address])), mine)
-        # one at a time until the numbers differ by at most 1: no partition moves without need
+        # one at a time until the numbers differ by at most 1, so that no partition moves without
+        # need
         while True:
             least = min(mine, key=lambda address: len(mine[address]))
             most = max(mine, key=lambda address: len(mine[address]))

@@ -1,6 +1,7 @@
-"""Functions that check a block of rows on its worker, describe it, and make its problem.
+"""Functions that check a block of rows on its worker, describe the block, and make its problem.
 
-A block is a tuple of arrays, because Dask can measure a tuple's memory.
+A block is a tuple of rows, targets, weights and column names, because Dask can measure a tuple's
+memory.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ Block = tuple[Any, "np.ndarray | None", "np.ndarray | None", "np.ndarray | None"
 
 @dataclass(frozen=True)
 class Facts:
-    """A description of a block in a few numbers.
+    """A short description of a block.
 
-    labels, counts, weights : the labels that occur, the number of rows of each label, and the sum
-        of these rows' weights; empty for a regression
+    nnz : number of stored values
+    dtype : name of the rows' dtype
+    labels : the distinct labels of the block, sorted; empty for a regression
+    counts, weights : for each label, the number of its rows and the sum of their weights
     weight : the sum of all rows' weights
     columns : names of a data frame's columns
-    n_bytes : memory of the rows, about
-    n_targets : number of columns of the targets; 0 if they are one vector
+    n_bytes : approximate memory of the rows
+    n_targets : number of columns of the targets; 0 if the targets are one vector
     """
 
     n_rows: int
@@ -54,9 +57,10 @@ class Facts:
 class Meaning:
     """The problem without its rows: arguments of `hogshare.problems.linear.build`.
 
-    row_weights : ndarray of shape (n_classes,) or None; extra weight of a row by its class
+    classes : the distinct labels of all partitions, sorted; None for a regression
+    row_weights : ndarray of shape (n_classes,) or None; further factor of a row's weight, by class
     scale : factor of all rows' weights
-    target : column of the targets, if there are several columns
+    target : number of the column of the targets, if there are several columns
     middle : number that is subtracted from the targets of a regression
     """
 
@@ -76,14 +80,14 @@ class Meaning:
 
 
 def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
-    """Check rows, targets, weights and column names; return them as a block.
+    """Check a partition's rows, targets and weights, and return them as a block.
 
-    The collections' graphs have computed them. Raises ValueError if they are not numbers, not
-    finite, damaged, or of different lengths.
+    The arrays are not copied if they need no conversion. Raises ValueError if they are not numbers,
+    not finite, damaged, or of different lengths.
     """
     columns = None
     if hasattr(X, "to_numpy"):
-        # with None at the end NumPy makes one dimension, even if all names are tuples
+        # with None at the end NumPy makes an array of one dimension, even if all names are tuples
         columns = np.array([*X.columns, None], object)[:-1]
         X = X.to_numpy()
     check_sparse(X)
@@ -111,7 +115,10 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
 
 
 def facts_of(block: Block, with_labels: bool) -> Facts:
-    """Return a block's description."""
+    """Return a block's description.
+
+    with_labels : whether targets are labels, which the description then contains
+    """
     X, y, weight, columns = block
     labels = np.zeros(0) if y is None else np.ravel(y[:0])
     of_label = np.zeros(0, np.int64)
@@ -136,7 +143,10 @@ def facts_of(block: Block, with_labels: bool) -> Facts:
 
 
 def in_order(block: Block, places: list[int]) -> Block:
-    """Return a block with its columns in the order `places`."""
+    """Return a block with its columns copied in another order.
+
+    places : for each column of the result, its place in the block
+    """
     X, *others, columns = block
     assert columns is not None
     return (np.ascontiguousarray(X[:, places]), *others, columns[places])  # type: ignore[return-value]
@@ -153,7 +163,7 @@ def triangle_of_block(block: Block, moments: WeightedMeans) -> np.ndarray:
 
 
 def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return rows, targets of shape (n_rows, n_targets), and weights."""
+    """Return a block's rows, its targets of shape (n_rows, n_targets), and its weights."""
     X, y, weight, _ = block
     assert y is not None
     targets = np.asarray(y, np.float64).reshape(len(y), -1)
@@ -161,9 +171,10 @@ def _targets(block: Block) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 class Split(NamedTuple):
-    """A rule that chooses a partition's held-out rows: at random, but the same in every call.
+    """A rule that chooses a partition's held-out rows at random; the same rows in every call.
 
-    fraction : share of the rows that is held out, about
+    fraction : approximate share of the rows that is held out
+    seed : seed for the choice
     """
 
     fraction: float
@@ -171,13 +182,16 @@ class Split(NamedTuple):
 
     def mask(self, number: int, n_rows: int) -> np.ndarray:
         """Return bools of shape (n_rows,), True for the held-out rows of partition `number`."""
-        # keyed by the partition's number, so any worker draws the same rows
+        # seeded by the partition's number, so that every worker draws the same rows
         draws = np.random.default_rng([self.seed, number])
         return np.asarray(draws.random(n_rows) < self.fraction)
 
 
 def held_out_part(problem: RowProblem, split: Split, number: int) -> HeldOutPart:
-    """Return the held-out rows of a partition."""
+    """Return the held-out rows of a partition.
+
+    number : number of the partition
+    """
     return HeldOutPart(problem, split.mask(number, problem.n_rows))
 
 
@@ -192,7 +206,7 @@ def held_out_spread(problem: RowProblem, number: int, split: Split, mean: float)
 
 
 def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-    """Stack the rows, targets and weights of all blocks; return a single block without copying."""
+    """Return the stacked rows, targets and weights of all blocks; a single block is not copied."""
     if len(blocks) == 1:
         return blocks[0][:3]
     X, y, weight, _ = zip(*blocks, strict=True)
@@ -202,7 +216,7 @@ def joined(blocks: Sequence[Block]) -> tuple[Any, np.ndarray | None, np.ndarray 
 
 
 def problem_of(block: Block, meaning: Meaning) -> RowProblem:
-    """Make the problem of one block's rows."""
+    """Return the problem of a block's rows; the rows are not copied if they have its dtype."""
     X, y, weight, _ = block
     assert y is not None
     y = y[:, meaning.target] if y.ndim > 1 else y

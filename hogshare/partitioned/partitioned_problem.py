@@ -1,8 +1,8 @@
 """The linear problem of all partitions' rows: it has no local rows, and workers compute its sums.
 
-Code that evaluates a model, or takes a step in passes over all rows, calls a problem's `cached` and
-`total` (`hogshare.problems.linear.problem`). So this code works on partitions as it does on rows in
-memory.
+Code that evaluates a model, or computes a step in passes over all rows, calls a problem's `cached`
+and `total` (`hogshare.problems.linear.problem`). The same code therefore works on partitions and on
+rows in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hogshare.problems.linear.problem import LinearProblem
 
 @dataclass(frozen=True)
 class PartitionedProblem(LinearProblem):
-    """A problem without rows of its own.
+    """A linear problem without local rows.
 
     partitions : the workers' rows and their problems
     """
@@ -48,19 +48,26 @@ class PartitionedProblem(LinearProblem):
     def cached(
         self, function: Callable[..., Any], *args: Any, of: Cached | None = None, **how: Any
     ) -> Cached:
-        """Return a handle of a function's results for all parts, which stay on the workers."""
+        """Return a handle of a function's results for all partitions, which stay on the workers.
+
+        function, args, how : ``function(part, *args, **how)`` returns the result for a part
+        of : handle whose results are the parts; None for the partitions' problems
+        """
         return Cached(partial(function, **how) if how else function, args, of)
 
     def total(
         self, function: Callable[..., Any], *args: Any, of: Cached | None = None
     ) -> list[np.ndarray]:
-        """Wait for a function's sums over all parts, and return them."""
+        """Wait for the sums of a function's results over all partitions, and return the sums.
+
+        function, args, of : as in `cached`
+        """
         found: list[np.ndarray] = self._rows.reduced(added, function, *args, of=of)
         return found
 
 
 def problem_of_all(rows: PartitionedRows, meaning: Meaning) -> PartitionedProblem:
-    """Make the problem of each partition, and the problem of all partitions."""
+    """Return the problem of all partitions; submit calls that make each partition's problem."""
     rows.state(meaning)
     shape = 0, rows.n_features
     none = sp.csr_array(shape) if rows.is_sparse else np.zeros(shape)

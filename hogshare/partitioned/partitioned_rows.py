@@ -1,10 +1,10 @@
-"""Rows of Dask collections as the master sees them: futures of partitions, and their descriptions.
+"""Rows of Dask collections in the client: futures of partitions, and descriptions of them.
 
 Writers: the workers make blocks and problems and store them, on disk when memory is short. Dask
 recomputes the data of a lost worker from the collections' graphs. Readers: the tasks that receive a
-future; the master receives only facts (descriptions of blocks) and sums. A call that prefers a
+future. The client receives only facts (descriptions of blocks) and sums. A call that prefers a
 worker is made again when that worker leaves (`hogshare.partitioned.cluster_calls`). Freeing:
-`close` releases the futures; the client belongs to its owner.
+`close` releases the futures; it does not close the client, which belongs to the caller.
 """
 
 from __future__ import annotations
@@ -54,26 +54,29 @@ from hogshare.system.clusters import (
     threads_of,
 )
 
-LONG_VALUES = 4_000_000  # stored values of a thread's rows: a pass over so many takes some 10 ms
+LONG_VALUES = 4_000_000  # stored values of a thread's rows, over which a pass takes about 10 ms
 MOST_NAMES = 8  # most names of columns in a message
 UNLIKE = {
     "n_features": "features",
     "is_sparse": "kinds, dense and CSR",
     "n_targets": "numbers of targets",
 }
-WITHOUT_WORKERS_SECONDS = 60.0  # how long a cluster may have no workers before it is given up
+WITHOUT_WORKERS_SECONDS = 60.0  # time without workers after which a cluster is given up
 
 
 Step = tuple[Callable[..., Any], tuple[Any, ...]]  # function(part, *arguments)
 
 
 class Cached:
-    """A step's result for every partition's problem, or for another cached result.
+    """A handle of a function's results for every partition, which stay on the workers.
 
-    The workers compute and cache the result only at the second request, because a second pass may
-    cost less than an extra task before every sum.
+    The function is applied to each partition's problem, or to each result of another handle. The
+    workers compute the results for each request separately at first, and cache them only at the
+    second request, because a second pass may cost less than an extra task before every sum.
 
-    calls : calls whose results are lists of parts; None: the result is not cached
+    function, args : ``function(part, *args)`` returns the result for a part
+    of : the handle whose results are the parts; None for the partitions' problems
+    calls : calls whose results are lists of results; None if the results are not cached
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], of: Cached | None):
@@ -93,7 +96,10 @@ class PartitionedRows:
     with_labels : whether targets are labels, whose distinct values are then found
     columns : names of the data frames' columns, the same in all partitions
     facts : descriptions of the partitions that have rows
-    problems : calls that make the partitions' problems, once `state` has been called
+    problems : calls that make the partitions' problems; empty before `state` has been called
+    owners : owner of each partition that has rows
+
+    Must be closed by `close`, or used in a ``with`` statement. Not for several threads.
 
     Raises ImportError, ValueError or TypeError if there is no cluster or the input is not valid,
     before anything is fitted.
@@ -109,7 +115,7 @@ class PartitionedRows:
         with_targets: bool = True,
     ) -> None:
         self.client = local_client()
-        # pieces are cut before anything is computed; the workers report unknown lengths later
+        # pieces are cut before anything is computed; the workers later report unknown lengths
         others = {"y": y} if with_targets else {}
         if sample_weight is not None:
             others["sample_weight"] = sample_weight
@@ -162,7 +168,12 @@ class PartitionedRows:
         self.owners.settle(present)
 
     def _order_columns(self, numbers: list[int]) -> None:
-        """Reorder the columns of these partitions by name, like the first partition's columns."""
+        """Reorder the columns of all partitions by name, in the order of `columns`.
+
+        If the collection has no names, sets `columns` to the first partition's names.
+
+        numbers : number in the collection of each partition that has rows
+        """
         first = "the collection"
         if self.columns is None:
             first, self.columns = f"partition {numbers[0]}", self.facts[0].columns
@@ -205,7 +216,7 @@ class PartitionedRows:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of all rows in the fit: float32 if all partitions have float32."""
+        """Type of all rows in the fit: float32 if all partitions have float32, else float64."""
         return np.result_type(*(np.dtype(fact.dtype) for fact in self.facts))
 
     @property
@@ -214,7 +225,10 @@ class PartitionedRows:
         return self.facts[0].is_sparse
 
     def labels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the sorted labels of all partitions, their counts, and their sums of weights."""
+        """Return the distinct labels of all partitions, sorted, with counts and sums of weights.
+
+        The counts and sums are those of each label's rows.
+        """
         classes = np.unique(np.concatenate([fact.labels for fact in self.facts]))
         counts, weights = np.zeros(len(classes), np.int64), np.zeros(len(classes))
         for fact in self.facts:
@@ -224,10 +238,11 @@ class PartitionedRows:
         return classes, counts, weights
 
     def unlikeness(self) -> float:
-        """Return the largest share of a partition's labels that differ from the labels of all rows.
+        """Return how much the labels of a partition differ from the labels of all rows, at most.
 
-        If this share changed, the partition would have the overall frequencies of the labels. It is
-        0 for a regression, because its targets have no such measure.
+        For a partition, the measure is the share of rows whose labels would have to change to give
+        the labels the same frequencies as in all rows, minus the share that chance explains. It is
+        0 for a regression.
         """
         classes, counts, _ = self.labels()
         largest = 0.0
@@ -235,24 +250,32 @@ class PartitionedRows:
             own = np.zeros(len(classes))
             own[np.searchsorted(classes, fact.labels)] = fact.counts
             distance = np.abs(own / fact.n_rows - counts / counts.sum()).sum() / 2
-            # in a few rows chance alone makes this difference
+            # with few rows, chance alone makes this difference
             chance = 2.0 * np.sqrt(len(classes) / fact.n_rows)
             largest = max(largest, float(distance) - chance)
         return largest
 
     def state(self, meaning: Meaning) -> None:
-        """Make every worker state the problems of its partitions."""
+        """Submit calls that make each partition's problem on its owner; set `problems`."""
         self.problems = [
             self.submit(problem_of, self._blocks[p], meaning, partition=p)
             for p in range(len(self._blocks))
         ]
 
     def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> ClusterCall:
-        """Call a function on a partition's owner, or on another worker if the owner has left."""
+        """Submit a call of a function to a partition's owner, and return the call.
+
+        If the owner has left, another worker makes the call.
+
+        partition : number of the partition
+        """
         return ClusterCall(self.client, function, args, self.owners.of[partition])
 
     def fetch(self, call: ClusterCall, notify: Callable[[ClusterCall, Fetched], object]) -> None:
-        """Fetch as `ClusterCall.fetch`; until `taken`, repeat the call if its worker leaves."""
+        """Fetch a result as `ClusterCall.fetch` does; repeat the call if its worker leaves.
+
+        Calls are no longer repeated after `taken`.
+        """
         self._open.add(call)
         call.fetch(notify)
 
@@ -262,7 +285,7 @@ class PartitionedRows:
         call.release()
 
     def scores(self, split: Split) -> Scores:
-        """Return the constants that convert sums over all partitions' held-out rows into scores.
+        """Return the constants that convert sums over held-out rows into scores.
 
         Raises ValueError if no row is held out, or no row is left to train on.
         """
@@ -279,7 +302,10 @@ class PartitionedRows:
         return Scores(n_rows, weight, spread, not self.facts[0].labels.size)
 
     def moments(self, fit_intercept: bool) -> WeightedMeans:
-        """Return the rows' total weight, and the means of X and y; zeros without an intercept."""
+        """Return the total weight of all rows, and the means of X and y.
+
+        The means are zeros without an intercept.
+        """
         (sums,) = self.reduced(added, sums_of_block, blocks=True)
         return moments_of(sums, self.n_features, fit_intercept)
 
@@ -298,11 +324,15 @@ class PartitionedRows:
         blocks: bool = False,
         numbered: bool = False,
     ) -> Any:
-        """Call a function of every partition's problem; combine by owner, then in the client.
+        """Apply a function to every partition's problem, and return the combined results.
 
-        combine : function that makes one result from any number of results
-        of : cached results that replace the problems
-        blocks : whether the partitions' blocks replace their problems
+        Each thread combines the results of its partitions; then the client combines the results of
+        all threads.
+
+        combine : ``combine(*results)`` makes one result from any number of results
+        function, args : ``function(part, *args)`` returns the result for a part
+        of : cached results, which are the parts in place of the problems
+        blocks : whether the partitions' blocks are the parts in place of the problems
         numbered : whether the function receives the partition's number after the part
         """
         step = function, args
@@ -325,7 +355,11 @@ class PartitionedRows:
     def _on_cached(
         self, combine: Callable[..., Any] | None, steps: list[Step], of: Cached | None
     ) -> list[ClusterCall]:
-        """Apply steps to a cached result, which is computed now if it has not been."""
+        """Return calls that apply steps to cached results, which are computed first if necessary.
+
+        combine, steps : as in `applied`
+        of : the cached results; None for the partitions' problems
+        """
         if of is None:
             return self._applied(combine, steps, self.problems)
         if of.calls is None:
@@ -345,7 +379,11 @@ class PartitionedRows:
         parts: Sequence[Any],
         numbered: bool = False,
     ) -> list[ClusterCall]:
-        """Return one call for each thread that has partitions, in the order of the partitions."""
+        """Return calls of `applied`, one for each thread that has partitions.
+
+        parts : the parts of all partitions
+        numbered : whether functions receive the partition's number
+        """
         present, calls = self.workers_present(), []
         for address, own in self.owners.partitions().items():
             for few in np.array_split(own, min(len(own), present.get(address, 1))):
@@ -355,7 +393,7 @@ class PartitionedRows:
         return calls
 
     def whole(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function of all blocks on the worker that has most rows; return its result.
+        """Return ``function(*args, *blocks)``, called on the worker that has the most rows.
 
         Raises ValueError if the rows need more than half of that worker's memory.
         """
@@ -375,7 +413,7 @@ class PartitionedRows:
         return found
 
     def results(self, calls: Sequence[ClusterCall]) -> list[Any]:
-        """Wait for the results of all calls, as long as the cluster has workers, and return them.
+        """Wait for the results of all calls as long as the cluster has workers; return the results.
 
         Raises the ValueError, TypeError or MemoryError of a task that refused its input;
         RuntimeError if the cluster has given up a task, a loader raised, or no workers are left.
@@ -390,16 +428,17 @@ class PartitionedRows:
             except Empty:
                 self.workers_present()
                 continue
-            # any other result is from an earlier attempt: the call has been made again
+            # another result is from an earlier attempt, after which the call was made again
             if call.fetched is fetched:
                 waiting.discard(call)
                 self.taken(call)
         return [result_of(call.fetched) for call in calls if call.fetched is not None]
 
     def workers_present(self, *, anew: bool = False) -> dict[str, int]:
-        """Return the present workers and their threads, and reassign lost partitions.
+        """Return each present worker's number of threads, and reassign partitions of lost workers.
 
-        anew : query the cluster now; it is otherwise queried every `MEMBERS_SECONDS`
+        anew : whether to query the cluster now; if False, it is queried at most every
+            `MEMBERS_SECONDS`
 
         Raises RuntimeError if no worker has been present for `WITHOUT_WORKERS_SECONDS`.
         """
@@ -409,7 +448,7 @@ class PartitionedRows:
         self._asked = now
         present = threads_of(self.client)
         if not present:
-            # workers may be restarting: go on with the last known workers until the limit
+            # workers may be restarting: use the last known workers until the limit
             self._missing_since = self._missing_since or now
             if now - self._missing_since > WITHOUT_WORKERS_SECONDS:
                 raise RuntimeError(
@@ -451,9 +490,12 @@ def applied(
     numbers: Sequence[int] | None,
     *parts: Any,
 ) -> Any:
-    """On a worker, apply `steps` in order to several parts; return the combined or all results.
+    """On a worker, apply `steps` in order to several parts, and return the results.
 
-    parts : the parts, or one list, which is the result of an earlier call
+    combine : function that combines two results; if None, return the list of all results
+    steps : functions and their arguments after the part
+    numbers : numbers of the parts, which functions receive after the part; None for no numbers
+    parts : the parts, or one list of parts, which is the result of an earlier call
     """
     if len(parts) == 1 and isinstance(parts[0], list):
         (parts,) = parts
@@ -465,7 +507,7 @@ def applied(
         return part
 
     each = (made(part, which) for part, which in zip(parts, labels, strict=True))
-    # a generator: at any time a thread has one result besides the combined one
+    # a generator, so that at any time only one result exists besides the combined result
     return list(each) if combine is None else functools.reduce(combine, each)
 
 
@@ -475,7 +517,7 @@ def added(*parts: Sequence[Any]) -> list[Any]:
 
 
 def result_of(fetched: Fetched) -> Any:
-    """Return the result of a call.
+    """Return the result of a call, which must have arrived.
 
     Raises the ValueError, TypeError or MemoryError of the call; RuntimeError if the cluster has
     given up the call.

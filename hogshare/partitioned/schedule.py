@@ -1,8 +1,9 @@
 """The assignment of rows to the lanes and rounds of an epoch.
 
-A lane is one thread of a worker. If fewer quanta than workers may be in progress, a lane is several
-workers one after another. In each round every lane takes one quantum, which is some of the rows of
-one of its workers. All lanes begin a round at the same model.
+A lane is one thread of a worker. If the number of quanta in progress must be smaller than the
+number of workers, a lane consists of several workers that take quanta one after another. In each
+round every lane takes one quantum, which is some of the rows of one of its workers. All lanes begin
+a round at the same model.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ Span = tuple[int, int, int]  # a partition, its first row in the span, and the r
 class Share(NamedTuple):
     """One lane's rows of a worker's partitions.
 
+    address : address of the worker
+    partitions : numbers of the worker's partitions
     number : number of the lane among the worker's lanes
     n_lanes : number of the worker's lanes
     """
@@ -31,8 +34,10 @@ Lane = list[Share]
 
 
 class Quantum(NamedTuple):
-    """A lane's rows in a round, and the worker that has them.
+    """A lane's rows in a round, and the worker that has these rows.
 
+    lane : number of the lane
+    address : address of the worker
     spans : spans of the partitions, one after another; no span is empty
     """
 
@@ -49,9 +54,9 @@ class Quantum(NamedTuple):
 def lanes_of(partitions: dict[str, list[int]], threads: dict[str, int], most: int) -> list[Lane]:
     """Return each lane's rows: all rows of some workers, or some rows of one worker.
 
-    partitions : partitions of each worker, in this epoch's order
+    partitions : partitions of each worker, in the order of this epoch
     threads : number of threads of each worker; 1 if missing
-    most : the most lanes
+    most : largest number of lanes
     """
     addresses = sorted(partitions)
     if most < len(addresses):
@@ -70,13 +75,13 @@ def lanes_of(partitions: dict[str, list[int]], threads: dict[str, int], most: in
 def rounds_of(
     lanes: list[Lane], sizes: np.ndarray, per_worker: int, is_mixed: bool
 ) -> list[list[Quantum]]:
-    """Return the quanta of each round of an epoch; each row is in exactly one of them.
+    """Return the quanta of each round of an epoch; each row is in exactly one quantum.
 
     sizes : number of rows of each partition
     per_worker : number of rounds in which a lane covers its rows of a worker
-    is_mixed : whether a quantum takes some rows of each partition of a worker, and a lane visits
-        its workers repeatedly. Otherwise a quantum takes rows of one partition after another, and a
-        lane finishes one worker before the next
+    is_mixed : if True, a quantum takes some rows of each partition of a worker, and a lane visits
+        its workers repeatedly; if False, a quantum takes rows of one partition after another, and a
+        lane finishes a worker's rows before the next worker's
     """
     rounds: list[list[Quantum]] = []
     for number, lane in enumerate(lanes):
@@ -99,7 +104,12 @@ def rounds_of(
 def _spans(
     partitions: list[int], sizes: np.ndarray, piece: int, count: int, is_mixed: bool
 ) -> tuple[Span, ...]:
-    """Return one of `count` even pieces: of all rows together, or of each partition if mixed."""
+    """Return the spans of one of `count` even pieces of the partitions' rows.
+
+    piece : number of the piece, from 0
+    is_mixed : if True, the piece has a span of each partition; if False, the piece is cut from all
+        rows in the order of the partitions
+    """
     if is_mixed:
         cuts = [(p, int(sizes[p])) for p in partitions]
         found = [(p, size * piece // count, size * (piece + 1) // count) for p, size in cuts]
