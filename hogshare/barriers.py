@@ -63,7 +63,7 @@ class BSP:
 
 @dataclass(frozen=True)
 class SSP:
-    """Stale synchronous parallel: no worker is more than `staleness` blocks ahead of the last.
+    """Stale synchronous parallel: no worker is more than `staleness` blocks ahead of the slowest.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ class PBSP:
     hold : bool, default=False
         Whether to reuse a sample until it lets the worker pass, instead of drawing a new one at
         every poll. (The sample also changes when a worker dies or joins.) The paper does not say
-        which of the two it uses; their progress differs by up to a factor of two.
+        whether it reuses samples. The progress with and without reuse differs by up to a factor of
+        two.
 
     Notes
     -----
@@ -167,7 +168,7 @@ class Fraction:
     staleness : int or float, default=0
         As in `SSP`.
     sample : int or None, default=None
-        Number of other workers to sample; None is all other workers.
+        Number of other workers to sample. None: all other workers.
     hold : bool, default=False
         As in `PBSP`.
 

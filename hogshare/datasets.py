@@ -277,14 +277,14 @@ def load(
     label_column: str | int | None = None,
     format: str | None = None,
 ) -> tuple[Any, np.ndarray | None]:
-    """Load a data set by name, or a file.
+    """Load a named data set or a file.
 
     Parameters
     ----------
     name : str or Path
         One of `names`, or a file or pipe in one of the formats of `format`, plain or compressed
-        (``.gz``, ``.bz2``, ``.xz``). A known name takes precedence over a file of that name;
-        ``./digits`` is the file.
+        (``.gz``, ``.bz2``, ``.xz``). A known name takes precedence over a file with the same name:
+        "digits" is the named set, and ``./digits`` is the file.
     data_home : str or Path, default=None
         Folder of the named sets that are local files. A file that is not found from the current
         folder is searched for in this folder. By default, the environment variable
@@ -293,12 +293,12 @@ def load(
     dtype : dtype, default=float64
         Type of the rows.
     n_features : int, default=None
-        Number of columns of a file of LIBSVM text or LDA-C; None uses the largest index in the
-        file.
+        Number of columns of a file of LIBSVM text or LDA-C. None: the largest index in the file
+        decides.
     zero_based : bool or "auto", default="auto"
         Whether indices of a file of LIBSVM text begin at 0 (True) or at 1 (False). "auto" means 0
-        if an index 0 occurs, else 1. Set it for files that belong together, such as training and
-        test rows: one of them may lack index 0 by chance.
+        if an index 0 occurs, else 1. Set this parameter for files that belong together, such as
+        training and test rows, because one of the files may lack index 0 by chance.
     label_column : str or int, default=None
         Name or number of the column with the labels, in a CSV file or another table. Numbers count
         from 0, and -1 is the last column. None: the file has no labels.

@@ -87,7 +87,7 @@ def draw_run(title: str, trace: Any, losses: Any, staleness: Any, ax: Any = None
     Returns
     -------
     list of matplotlib Axes
-        The axes drawn on.
+        The axes of the drawn panels.
     """
     if ax is None:
         figure, panels = pyplot().subplots(

@@ -118,7 +118,7 @@ def _evaluated(name: str, meaning: str) -> Any:
 class Report(Document):
     """The result of :func:`hogshare.solve`.
 
-    It prints as a table, also in a notebook. Every number of the table is an attribute.
+    A report prints as a table, also in a notebook. Every number of the table is an attribute.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ class Report(Document):
         The arguments of `solve`, with which `predict` repeats the run on a virtual clock. Not part
         of the JSON.
     recording : Recording or None
-        The worker and the version read of each block, if requested; for :func:`hogshare.replay`.
-        Not part of the JSON.
+        For each block, the worker and the version that it had read, for :func:`hogshare.replay`.
+        None if it was not requested. Not part of the JSON.
 
     Examples
     --------
@@ -326,7 +326,7 @@ class Report(Document):
         The run's recorded quanta give the time of a row and the variation among blocks. The cost of
         an exchange is estimated by least squares over the quanta. In most runs, the times of rows
         and of exchanges are in a fixed ratio and cannot be separated. If the estimate's standard
-        error is a fifth or more, the cost is taken from the machine's constants instead
+        error is a fifth of the cost or more, the cost is taken from the machine's constants instead
         (``hogshare info --probe``). With these costs, the run is simulated on a virtual clock:
         workers claim blocks from one shared counter, under the run's barrier.
 
@@ -344,13 +344,14 @@ class Report(Document):
         Returns
         -------
         Prediction
-            Seconds, throughput, speedups, waiting; ``table()``, ``plot()``, ``to_dict()``.
+            Seconds, throughput, speedups and waiting times, with ``table()``, ``plot()`` and
+            ``to_dict()``.
 
         Raises
         ------
         ValueError
-            If the run was simulated, was too short for a measurement, or had a function as barrier;
-            if a number of workers is below 1; if a problem is given and the run has no trace.
+            If the run was simulated, was too short for a measurement, or had a function as barrier.
+            If a number of workers is below 1. If a problem is given, but the run has no trace.
 
         Notes
         -----

@@ -148,10 +148,11 @@ class ControlledDelay(Stragglers):
 class ProductionCluster(Stragglers):
     """A share of the workers is late in every block, each by its own factor.
 
-    In each of its blocks, a straggler sleeps for the mean block time, multiplied by the straggler's
-    factor. The factor is from 1.5 to 2.5 for most stragglers, and from 2.5 to 10 for stragglers in
-    the long tail. Factors are drawn uniformly, once per worker. With the default shares, 32 workers
-    have 6 stragglers outside the long tail and 2 in it. The seed decides which workers they are.
+    In each of its blocks, a straggler sleeps for `base`, plus the mean block time multiplied by the
+    straggler's factor. The factor is from 1.5 to 2.5 for most stragglers, and from 2.5 to 10 for
+    stragglers in the long tail. Factors are drawn uniformly, once per worker. With the default
+    shares, 32 workers have 6 stragglers outside the long tail and 2 in it. The seed decides which
+    workers they are.
 
     Parameters
     ----------

@@ -203,7 +203,7 @@ def exponential(n: int) -> np.ndarray:
 
 
 def one_peer(n: int) -> list[np.ndarray]:
-    """Make one graph for each distance of the exponential graph; rounds cycle through them.
+    """Make one graph for each of the exponential graph's distances; rounds cycle through them.
 
     ::
 
@@ -382,7 +382,7 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
         "metropolis", for undirected graphs: 1 / (1 + the larger of the two degrees) for each
         neighbour, and the remainder for the worker itself. "push-sum": each sender divides its
         weight equally among its out-neighbours and itself; columns sum to one, and rows do not.
-        With these weights Q, each worker has a mass y besides its vector x. Masses begin as ones, a
+        With these weights Q, each worker has a mass y besides its vector x. Masses begin as ones. A
         round sets ``y <- Q y``, and the averages are ``(Q x) / (Q y)``. "auto": weights with equal
         influence of all workers, if the graph has such weights: (1) uniform weights if these are
         doubly stochastic; (2) else Metropolis weights if the graph is undirected; (3) else uniform
@@ -600,7 +600,7 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
     weights : array of shape (n, n), or a list of them
         The rounds cycle through a list.
     nearer : float, default=1e-3
-        Factor by which the disagreement has to shrink.
+        The disagreement to reach, as a multiple of its initial value.
 
     Returns
     -------
@@ -816,9 +816,9 @@ def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
     A dead worker's in-neighbours are matched with its out-neighbours. The degrees of all other
     workers stay the same, and a connected graph stays connected. If the survivors are connected and
     have equal degrees without new edges, no edges are added. A regular graph therefore stays
-    regular, and its uniform weights stay doubly stochastic. On any connected result the weights of
-    `mixing_weights` are doubly stochastic. If the graph was not connected before the deaths, edges
-    of a ring connect the survivors.
+    regular, and its uniform weights stay doubly stochastic. For any connected result, the weights
+    of `mixing_weights` are doubly stochastic. If the graph was not connected before the deaths,
+    edges of a ring connect the survivors.
 
     Parameters
     ----------
@@ -944,7 +944,7 @@ def _joined(graph: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def mended(weights: np.ndarray) -> np.ndarray:
-    """Return a worker's weights scaled to sum to one, if it has used only some of the vectors.
+    """Return the weights of the vectors that a worker has used, scaled to sum to one.
 
     Parameters
     ----------

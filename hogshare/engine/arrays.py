@@ -335,7 +335,7 @@ def _fill_rows(
 
 
 def assigned(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
-    """Select those arrays of a handed start that the run uses in place, without copies.
+    """Select those arrays of a `Handed` start that the run uses in place, without copies.
 
     iterate : weight of an iterate in the lag (see `hogshare.kernels.rules.sgd_steps`); if the
         weight is below 1, the lag is the array of the start's average

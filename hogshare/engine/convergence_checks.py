@@ -80,7 +80,7 @@ class EachEpoch(AtPause):
     """Pause workers at every epoch's end, so that a callback reads the model of its epoch.
 
     Without pauses, fast workers could end several epochs before the caller's thread reports the
-    first one. All these epochs would be reported with the model of the last one.
+    first one. All these epochs would be reported with the model of the last epoch.
 
     checks : another action, which is called in the pauses at its own epochs
     """

@@ -44,8 +44,8 @@ def declared(numbers: sgd_steps.RuleNumbers | EpochPlan) -> dict[str, Any]:
     """Convert every number to the type that its field declares.
 
     A kernel is compiled for the types of its arguments, which takes seconds. An integer in a float
-    field (``SAGA(step=1)``, or a stretch that is the number of workers) would compile another
-    kernel.
+    field would compile another kernel. Examples are ``SAGA(step=1)``, and a `stretch` that is the
+    number of workers.
     """
     fields = zip(KINDS[type(numbers)], numbers, strict=True)
     return {name: kind(value) for (name, kind), value in fields}
@@ -182,8 +182,8 @@ def block_pace(c: Choices) -> BlockPace:
     a block is one step. By default, an exchange follows every block, because a gradient is slow
     compared with an exchange. (3) If exchanges come only at the ends of blocks, a block of
     mini-batches has as many rows as the plane asks for. Every block of a worker with a home also
-    has this number of rows. A step has the same number of rows as before. (4) A message to a master
-    is one step.
+    has this number of rows. This does not change the number of rows of a step. (4) A message to a
+    master is one step.
     """
     if c.plane.has_cells:  # a block has the rows of the largest cell
         return BlockPace(int(np.diff(c.problem.cells.ends, prepend=0).max()), 0, 0)

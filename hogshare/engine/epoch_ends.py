@@ -1,9 +1,9 @@
 """Decisions at the ends of epochs, while the workers are paused: whether to go on, and how.
 
 An ordinary function that is passed as `on_epoch` to `hogshare.solve` decides only whether the run
-goes on. On some planes, workers are already in the next epoch when it is called. A decision about
-the next epoch's order or step size needs paused workers. With such decisions, a run of one worker
-and a run of several workers use the same loop over epochs.
+goes on. On some planes, workers are already in the next epoch when the function is called. A
+decision about the next epoch's order or step size needs paused workers. With such decisions, a run
+of one worker and a run of several workers use the same loop over epochs.
 
 Writers: the caller's thread writes the orders and the step size while no worker works. Readers: the
 workers, when they go on. Freeing: the session's owner.
@@ -89,8 +89,8 @@ class EpochEnd:
 class EpochEnds(AtPause):
     """Call a function at the end of every epoch; pass an instance to `solve` as `on_epoch`.
 
-    decide : ``decide(end) -> bool`` gets an `EpochEnd` and returns whether to stop. It is also
-        called before the first epoch, and after the last one.
+    decide : ``decide(end) -> bool`` gets an `EpochEnd` and returns whether to stop. `decide` is
+        also called before the first epoch, and after the last epoch.
     """
 
     def __init__(self, decide: Callable[[EpochEnd], bool]) -> None:

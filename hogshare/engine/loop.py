@@ -332,7 +332,7 @@ def master_loop(service: MasterService) -> Generator[Wish, Any, None]:
 
 
 def next_quantum(n_blocks: int, spent_ns: int, n_workers: int) -> int:
-    """Return the number of blocks of the next quantum, from the time of the last one.
+    """Return the number of blocks of the next quantum, from the time of the last quantum.
 
     The number grows at most by a factor of eight. A quantum takes a few milliseconds, and more with
     many workers.

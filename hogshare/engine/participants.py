@@ -121,8 +121,9 @@ class Worker:
     def progress(self) -> tuple[int, ...]:
         """Return counters; each quantum that makes progress increases at least one of them.
 
-        They count rows, blocks and pushes. The last one counts the master's writes if workers serve
-        the master's mail between their blocks; otherwise it is 0.
+        The counters are of rows, blocks, pushes and the master's writes. The master's writes are
+        counted only if workers serve the master's mail between their blocks; otherwise this counter
+        is 0.
         """
         s, item = self.session, self.table.item
         written = s.word(layout.VERSION) + s.word(layout.GATHERED) if s.plan.inline else 0

@@ -1,7 +1,7 @@
 """The state of a user's rule that each worker stores between steps: moments, means, counts.
 
-Writers: worker `me` writes its own row of each array in `Rule.step`. When the caller restores a
-checkpoint, before any worker works, it writes all rows. Readers: each worker reads its own row. The
+Writers: worker `me` writes its own row of each array in `Rule.step`. The caller writes all rows
+when it restores a checkpoint, before any worker works. Readers: each worker reads its own row. The
 caller reads all rows for a checkpoint while no worker works. Freeing: the session's owner.
 """
 

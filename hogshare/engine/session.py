@@ -104,8 +104,8 @@ class Session(SessionModel):
         """Mark worker `me` as dead: it ran in the calling thread and was interrupted.
 
         Call it if the interruption came between two quanta, after the run has been stopped. Without
-        this mark, a master would wait for the worker, because it waits until every worker is done
-        or dead.
+        this mark, a master would wait for the worker: a master waits until every worker is done or
+        dead.
         """
         worker_life.apply(self.schedule.table[me], worker_life.DIE)
 

@@ -29,7 +29,8 @@ class SessionModel(Workspace):
     def model(self, last: bool = False) -> Model:
         """Return the current model with its averages (exact once every worker has left).
 
-        Coefficients are ordered in memory as in the run, feature by feature.
+        Coefficients are ordered in memory as in the run, feature by feature. In a run over sites
+        with averages, every site must call the method (collective).
 
         last : whether every worker has left for good; if True, the model has the run's own arrays
             instead of copies
@@ -66,7 +67,8 @@ class SessionModel(Workspace):
     def mean_of_iterates(self, last: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of the iterates, as coefficients and intercepts.
 
-        The mean includes the iterates of earlier runs.
+        The mean includes the iterates of earlier runs. In a run over sites, every site must call
+        the method (collective).
 
         last : whether this method may overwrite the run's own arrays
         """
@@ -121,7 +123,7 @@ class SessionModel(Workspace):
     def sums_of_iterates(self, last: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return, per column, this run's number of iterates, their sum, and the sum of intercepts.
 
-        In a run over sites, every site must call it (collective).
+        In a run over sites, every site must call the method (collective).
 
         last : whether a lag may be overwritten; if True, the sum of one worker is its lag itself
             instead of a copy

@@ -113,7 +113,8 @@ class Line:
     ----------
     link : Link
     clock : callable
-        Function that returns the seconds of a monotonic clock. The link's time begins at 0 now.
+        Function that returns the seconds of a monotonic clock. The link's time is 0 when the line
+        is made.
 
     Examples
     --------

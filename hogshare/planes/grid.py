@@ -16,8 +16,8 @@ class Grid(Plane):
     For problems whose rows belong to cells, such as ratings (`hogshare.problems.factorisation`):
     users and items are split into groups, and a cell contains the ratings of one group of users for
     one group of items. A block is a cell. A worker begins a cell when all earlier cells with the
-    same users or the same items are done. It begins an epoch when the previous epoch is done. Each
-    entry of the vector thus gets the same steps in the same order, whichever workers take the
+    same users or the same items are done. A worker begins an epoch when the previous epoch is done.
+    Each entry of the vector thus gets the same steps in the same order, whichever workers take the
     steps. The model's bits depend on the seed, not on the number of workers or the runtime.
 
     An epoch visits the cells, and the ratings of each cell, in the problem's order. If rows are

@@ -1,4 +1,4 @@
-"""The protocol of planes, and the base class of custom ones.
+"""The protocol of planes, and the base class of custom planes.
 
 A plane decides where the model is stored. Kernels support two planes with one vector, `Shared` and
 `Master`. A custom plane derives from `Plane`. Every worker of a custom plane has a *home*: its own
@@ -229,7 +229,7 @@ class Plane:
         return self
 
     def rows_worth_a_link(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
-        """Return the rows of a block that are worth the time of its links; None: any number.
+        """Return the rows of a block that are worth its links' time, or None for any number.
 
         It is called for a problem defined by a gradient. If the number depends on the time of a
         row, the method computes and times a gradient.

@@ -55,7 +55,7 @@ class Message(NamedTuple):
         The number that the writer has passed to `Edge.post`.
     values : float64 array of shape (n,)
     places : int64 array of shape (n,), or None
-        Places of the values; None: the values are the whole vector, in order.
+        Places of the values. If None, the values are the whole vector, in order.
     """
 
     number: int
@@ -105,7 +105,7 @@ class RegisterTransport(Transport, Protocol):
     ) -> None:
         """Overwrite the reader's register (`hogshare.kernels.mail.register`) with a message.
 
-        After the call the arrays belong to the caller again. If `places` is empty, `values` is the
+        The caller may change the arrays after the call. If `places` is empty, `values` is the
         whole vector.
         """
         ...

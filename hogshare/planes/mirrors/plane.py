@@ -51,10 +51,11 @@ class Mirrors(Plane):
     Parameters
     ----------
     centres : int or list of int, default=3
-        The number of centres, each with neighbouring workers. Or a list with the centre of each
-        worker, such as [0, 0, 1, 2]. If ranks do not share memory, a centre may span several ranks.
-        Each rank then has a part of the centre with a whole mirror. Parts of a centre send each
-        other every change, and the first part sends the significant changes to other centres.
+        The number of centres, or a list with the centre of each worker, such as [0, 0, 1, 2]. If it
+        is a number, each centre has neighbouring workers. If ranks do not share memory, a centre
+        may span several ranks. Each rank then has a part of the centre with a whole mirror. Parts
+        of a centre send each other every change, and the first part sends the significant changes
+        to other centres.
     inside : Shared, default=Shared()
         How workers of a centre share its mirror. ``Shared()``: each worker has a copy, adds its
         change to the mirror after the rows of a clock, and continues from the sum.
@@ -91,7 +92,7 @@ class Mirrors(Plane):
     threshold : float or array of shape (n_params,), default=0.01
         One number, or one for each parameter: coefficients feature by feature, then intercepts. 0:
         every change is sent. Infinity: no change is sent. Infinity needs ``flush=False``, because
-        the sum of models that centres have learnt alone is not a model.
+        models that centres have learnt separately cannot be added up.
     decay : {"sqrt", None} or callable, default="sqrt"
         "sqrt": the threshold is divided by the square root of clock t. None: the threshold is
         constant. A function: the threshold is multiplied by ``decay(t)``, a finite number of at
@@ -463,9 +464,10 @@ class Mirrors(Plane):
         return False
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Turn changes that were under way into residuals again; centres know no other clocks.
+        """Turn changes that were under way into residuals again, and reset the clocks.
 
-        If a centre had died, all centres begin with the survivors' model, and all residuals are 0.
+        After that, no centre knows another centre's clock. If a centre had died, all centres begin
+        with the survivors' model, and all residuals are 0.
         """
         if arrays["lost"].any():
             self.begin(arrays, self._others_model(arrays))
@@ -518,7 +520,7 @@ class Mirrors(Plane):
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the mean of the mirrors; after the run, with all residuals applied if `flush`.
 
-        Only those changes of a dead centre count that the centre had sent.
+        If a centre has died, only the changes that it had sent count.
         """
         if arrays["lost"].any():
             return self._others_model(arrays)

@@ -177,7 +177,7 @@ class Replicas(Plane):
 
     @property
     def is_by_mail(self) -> bool:
-        """True: workers send each other models or changes; with ``sync="bsp"``, also their rounds."""
+        """True: workers send each other models or changes, and with ``sync="bsp"`` also rounds."""
         return True
 
     @property
