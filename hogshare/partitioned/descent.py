@@ -1,4 +1,6 @@
-"""Plain descent on partitions: rounds of quanta from one model, each a task of the cluster.
+"""Plain descent on partitions, in rounds of quanta.
+
+The quanta of a round start at the same model. Each quantum is a task of a Dask cluster.
 
 ::
 
@@ -6,17 +8,18 @@
     worker: fold the last round's pushes, step along own rows, push --> workers of the next round
     client <-- the state at each epoch's end ----------------------
 
-No model passes through the client between two rounds. The scheduler is the only queue: it gives a
-task to a worker once the task's inputs exist, and to another worker if the first one dies. Rows
-belong to a quantum of their owner (`owners`), and `schedule` assigns the quantum to a round.
+No model passes through the client between two rounds. The scheduler is the only queue. It gives a
+task to a worker once the task's inputs exist, and to another worker if the first worker dies. A
+row belongs to a quantum of the worker that owns its partition (`owners`), and `schedule` assigns
+the quantum to a round. A lane is a thread that takes a quantum in each round.
 
-Writers: no task writes a state; a task computes the next state from it (`state`). With two lanes
-(threads that take a quantum in each round, see `schedule`) each lane computes the next state, with
-the same bits; with more lanes one task computes it for all lanes. Readers: the tasks of the next
-round, and the client. Freeing: the client frees a round once the next round is submitted, and an
-epoch's last round once its state has arrived. The scheduler stores the inputs of a task as long as
-the task is wanted. So the client waits now and then, and begins a new chain of tasks at its last
-state. The descent also continues at that state after a worker has left.
+Writers: no task changes a state; a task computes the next state from it (`state`). With at most two
+lanes each lane computes the next state itself, with the same bits. With more lanes one task
+computes the next state for all lanes. Readers: the tasks of the next round, and the client.
+Freeing: the client frees a round once the next round is submitted, and an epoch's last round once
+its state has arrived. The scheduler stores the inputs of a task as long as the task is wanted. At
+intervals the client therefore waits until all tasks are done, and then begins a new chain of tasks
+at the last state that it has. The descent also continues at this state after a worker has left.
 """
 
 from __future__ import annotations
@@ -51,26 +54,30 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.rules.steps import StepSize
 from hogshare.system.clusters import MEMBERS_SECONDS
 
-EACH_FOLDS = 2  # most lanes that each fold by themselves: one task less per round, but more bytes
+EACH_FOLDS = 2  # up to so many lanes each lane folds: one task less per round, but more bytes
 AHEAD = 3  # epochs whose tasks are on the cluster at one time
 CHAIN_SECONDS = 2.0  # length of a chain of dependent tasks, before a new chain begins
 WHOLE_BYTES = 2**20  # largest model that is sent to the client after every epoch
-MOST_RESTARTS = 10  # restarts because of lost workers, without an epoch in between
-UNLIKE = 0.2  # share of a partition's rows that would need another label to be like the others
+MOST_RESTARTS = 10  # restarts because of lost workers without a completed epoch in between
+UNLIKE = 0.2  # share of a partition's rows that would need another label to match all rows
 ROUNDS, UNLIKE_ROUNDS = 8, 16  # fewest rounds of an epoch with several lanes
 ROUND_SECONDS, TASK_SECONDS = 0.005, 0.001  # Dask's time for a round, and for each of its tasks
-SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # times of a stored value and of a row, about
+SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # approximate times of a stored value and of a row
 
 
 @dataclass(frozen=True)
 class DescentSettings:
     """Settings of a descent.
 
-    exchange : number of rows of a quantum; None: chosen automatically
-    average : average the iterates after this many rows; 0: do not average
-    most : the most quanta in progress at one time
-    split : chooses the held-out rows, whose score then ends the fit; None: no held-out rows
-    heard : ``heard(epoch, value, model)`` is called after each epoch, counted from 1
+    epochs : maximum number of epochs
+    tol : smallest improvement of an epoch's value that counts; if None, all epochs are done
+    patience : number of epochs without such an improvement after which the descent ends
+    exchange : number of rows of a quantum; if None, it is chosen automatically
+    average : number of rows after which the iterates are averaged; if 0, they are not averaged
+    most : largest number of quanta in progress at one time; None for no limit
+    split : chooses the held-out rows, whose score then ends the fit; if None, no row is held out
+    heard : ``heard(epoch, value, model)`` is called after each epoch, counted from 1, in the thread
+        that called `descend`
     """
 
     step: StepSize
@@ -90,7 +97,11 @@ class DescentSettings:
 class Descended:
     """The result of a descent.
 
+    epoch_losses : mean loss of each epoch, over all classes, without the penalty
+    staleness : entry k counts the pushes that were folded after k other pushes of their round
+    workers : a dict for each worker, as in `Report.workers`
     quantum_rows : number of rows of the largest quantum
+    seconds : wall time of the descent
     absurd : whether the model is finite but useless, by `hogshare.solvers.outcome`
     """
 
@@ -107,7 +118,7 @@ class Descended:
 
 
 class Advanced(NamedTuple):
-    """A lane's result of a round: the state at which the lane began, and its push."""
+    """A lane's result of a round: the state at which the lane began, and the lane's push."""
 
     state: DescentState
     push: Push
@@ -131,7 +142,10 @@ class RoundPlan(NamedTuple):
 
 
 def state_of(terms: DescentTerms, *parts: Any) -> DescentState:
-    """Return the state after a round."""
+    """Return the state after a round.
+
+    parts : the results of the round's lanes, or the state itself, if it has been computed
+    """
     if isinstance(parts[0], DescentState):
         return parts[0]
     return folded(parts[0].state, terms, [part.push for part in parts])
@@ -140,9 +154,12 @@ def state_of(terms: DescentTerms, *parts: Any) -> DescentState:
 def advance(
     plan: RoundPlan, terms: DescentTerms, n_parts: int, *args: Any
 ) -> Advanced | DescentState:
-    """On a worker, compute a lane's round; a lane that is alone in the round folds at once.
+    """On a worker, compute a lane's work in a round.
 
-    args : the `n_parts` results of the last round's lanes, then the problems of partitions
+    If the lane is alone in the round, the result is the next state; otherwise it is the lane's
+    push, with the state at which the lane began.
+
+    args : the `n_parts` results of the last round, then the problems of the quantum's partitions
     """
     state = state_of(terms, *args[:n_parts])
     push = Push() if state.has_ended else pushed(plan, state, args[n_parts:])
@@ -150,7 +167,7 @@ def advance(
 
 
 def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...]) -> Push:
-    """Take steps along a quantum's rows, or score the quantum's held-out rows."""
+    """Take steps along a quantum's rows, or score its held-out rows; return the push."""
     spans = plan.quantum.spans
     if plan.only_scores:
         assert plan.split is not None
@@ -175,7 +192,7 @@ def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...
 
 
 def epoch_of(terms: DescentTerms, is_whole: bool, *parts: Any) -> DescentState:
-    """Return the state after an epoch for the client, with its vectors only if `is_whole`."""
+    """On a worker, return the state after an epoch, with its vectors only if `is_whole`."""
     state = state_of(terms, *parts)
     if is_whole:
         return state
@@ -187,9 +204,10 @@ def epoch_of(terms: DescentTerms, is_whole: bool, *parts: Any) -> DescentState:
 class Epoch:
     """An epoch whose tasks are on the cluster.
 
-    news, fetched : the call that makes the epoch's state for the client; the future of that state
-    last : the epoch's last round, which the cluster stores as long as these calls exist
-    is_whole : whether the news includes the model
+    news : the call that makes the epoch's state for the client
+    fetched : the future of this state
+    last : the calls of the epoch's last round, which the cluster stores as long as they exist
+    is_whole : whether the state includes its vectors, such as the model
     """
 
     news: ClusterCall
@@ -202,8 +220,10 @@ class Epoch:
 class Chain:
     """Tasks that depend on each other and begin at a state that the client has.
 
-    parts : results at which the next round begins
-    epochs : epochs whose news has not arrived yet
+    parts : results of the last submitted round, or the state that the chain begins with
+    submitted : number of epochs that have been submitted, from the start of the descent
+    began : time at which the chain began, from `time.monotonic`
+    epochs : epochs whose state has not arrived yet
     """
 
     parts: list[Any]
@@ -218,9 +238,10 @@ class Chain:
 
 
 class PartitionedDescent:
-    """Submits rounds, and receives the news of epochs.
+    """A descent on a cluster: submits rounds, and receives the state after each epoch.
 
-    rows : rows whose problems have been stated
+    rows : the rows, for which `PartitionedRows.state` has been called
+    start : the model at which the descent begins
     """
 
     def __init__(
@@ -233,7 +254,7 @@ class PartitionedDescent:
         criterion = Criterion.of(
             settings.step, settings.tol, settings.patience, len(start.intercept)
         )
-        # the last state with its vectors: a new chain begins at it
+        # the last state with its vectors, at which a new chain begins
         self._state = DescentState(start, criterion, Average(settings.average))
         self._always_whole = settings.heard is not None or start.coef.nbytes <= WHOLE_BYTES
         self._mean_losses: list[float] = []
@@ -243,7 +264,7 @@ class PartitionedDescent:
         self._gone: set[str] = set()
 
     def run(self) -> Descended:
-        """Continue until the criterion is met or all epochs are done."""
+        """Run epochs until the criterion is met or all epochs are done; return the result."""
         began = time.perf_counter()
         chain = self._new_chain()
         try:
@@ -277,21 +298,21 @@ class PartitionedDescent:
         )
 
     def _new_chain(self) -> Chain:
-        # the epochs after the last whole state are done again
+        # the epochs after the last state with vectors are done again
         del self._mean_losses[self._state.n_epochs :]
         return Chain([self._state], self._state.n_epochs)
 
     def _submit_epochs(self, chain: Chain) -> None:
-        """Submit epochs until `AHEAD` of them are on the cluster."""
+        """Submit epochs until `AHEAD` epochs are on the cluster, or the chain is long."""
         while chain.submitted < self._settings.epochs and len(chain.epochs) < AHEAD:
             if chain.epochs and chain.is_long:
-                return  # the chain runs dry
+                return  # submit no more: the chain ends with the submitted epochs
             chain.epochs.append(self._submit_epoch(chain))
             chain.submitted += 1
 
     def _submit_epoch(self, chain: Chain) -> Epoch:
         rows, settings, number = self._rows, self._settings, chain.submitted
-        # keyed by the epoch: an epoch that is submitted again then has the same order
+        # seeded by the epoch's number: an epoch that is submitted again has the same order
         draws = np.random.default_rng([settings.seed, number])
         count = len(rows.facts)
         order = draws.permutation(count) if settings.shuffle else np.arange(count)
@@ -300,7 +321,7 @@ class PartitionedDescent:
         if settings.exchange is None and not self._is_mixed:
             most = lanes_that_pay(epoch_seconds(rows), most, len(threads))
         lanes = lanes_of(rows.owners.partitions(order), threads, most)
-        # the last round of the previous epoch: `_is_alive` may request its whole state
+        # the last round of the previous epoch, whose vectors `_is_alive` may request
         retained = chain.parts
         for quanta in rounds_of(lanes, rows.sizes, self._rounds(lanes), self._is_mixed):
             self._submit_round(chain, quanta, draws, retained)
@@ -321,9 +342,14 @@ class PartitionedDescent:
         *,
         only_scores: bool = False,
     ) -> None:
-        """Submit a round, and release the previous round unless it is to be retained.
+        """Submit a round, and release the previous round unless it is `retained`.
 
         The cluster stores a released round only until the new round is done.
+
+        quanta : the quantum of each lane in the round
+        draws : generator of the seeds of the quanta
+        retained : the calls of a round that is not to be released
+        only_scores : whether the round only scores held-out rows, without steps
         """
         rows, settings = self._rows, self._settings
         done = [] if chain.parts is retained else chain.parts
@@ -361,7 +387,9 @@ class PartitionedDescent:
         return -(-ROUNDS // longest) if len(lanes) > 1 else 1
 
     def _is_alive(self, chain: Chain) -> bool:
-        """Wait for the news of an epoch; return False if a worker, and so the chain, is lost.
+        """Wait for the state after the chain's next epoch, and record the epoch.
+
+        Returns False if a worker has been lost; the chain must then be given up.
 
         Raises the ValueError, TypeError or MemoryError of a task; RuntimeError if the cluster has
         given up a task, or has no workers left.
@@ -375,7 +403,7 @@ class PartitionedDescent:
             state: DescentState = result_of(epoch.fetched)
             is_last = len(chain.epochs) == 1
             is_needed = not epoch.is_whole and (state.has_ended or is_last)
-            # the chain ends at this state: fetch its vectors, for the result or a new chain
+            # the chain ends at this state, whose vectors the result or a new chain needs
             if is_needed:
                 whole = self._rows.submit(epoch_of, self._terms, True, *epoch.last, partition=0)
                 (state,) = self._rows.results([whole])
@@ -388,7 +416,9 @@ class PartitionedDescent:
         return True
 
     def _has_lost(self, *, anew: bool = False) -> bool:
-        """Return whether a worker has left; for `anew` see `PartitionedRows.workers_present`.
+        """Return whether a worker has left since the last call.
+
+        anew : as in `PartitionedRows.workers_present`
 
         Raises RuntimeError if workers have left more than `MOST_RESTARTS` times.
         """
@@ -405,7 +435,7 @@ class PartitionedDescent:
         return bool(left)
 
     def _take(self, state: DescentState, is_whole: bool) -> None:
-        """Record an epoch, and report it to `heard`."""
+        """Record the state after an epoch, and report it to `heard`."""
         self._restarts = 0
         if is_whole:
             self._state = state
@@ -414,10 +444,10 @@ class PartitionedDescent:
             self._settings.heard(state.n_epochs, float(state.value.sum()), state.model)
 
     def _cancel(self, chain: Chain) -> None:
-        """Stop all work on a chain by releasing it.
+        """Stop all work on a chain by releasing its epochs.
 
-        `Client.cancel` would not do: if tasks depend on each other and some have ended, it fails in
-        the scheduler.
+        `Client.cancel` is not used: if tasks depend on each other and some tasks have ended, it
+        fails in the scheduler.
         """
         while chain.epochs:
             self._release(chain.epochs.pop())
@@ -425,7 +455,7 @@ class PartitionedDescent:
     def _release(self, epoch: Epoch) -> None:
         """Release an epoch's data on the cluster now, not at the next garbage collection.
 
-        As long as tasks are wanted, the cluster also stores the tasks of the collections, even
+        As long as any task is wanted, the cluster also stores the tasks of the collections, even
         after the fit.
         """
         for call in [epoch.news, *epoch.last]:
@@ -457,10 +487,10 @@ class PartitionedDescent:
 
 
 def epoch_seconds(rows: PartitionedRows) -> float:
-    """Estimate the seconds of an epoch in one thread, equally for the machines of all workers.
+    """Return an estimate of the seconds of an epoch in one thread.
 
-    The estimate uses constants, not measurements, because every fit should assign the same work to
-    the same worker.
+    The estimate uses constants, not measurements of the workers' machines, so that every fit
+    assigns the same work to the same worker.
     """
     values = sum(fact.nnz for fact in rows.facts)
     ns = rows.n_rows * ROW_NS + values * (SPARSE_NS if rows.facts[0].is_sparse else DENSE_NS)
@@ -468,12 +498,14 @@ def epoch_seconds(rows: PartitionedRows) -> float:
 
 
 def lanes_that_pay(seconds: float, most: int, n_workers: int) -> int:
-    """Return the number of lanes that makes an epoch shortest.
+    """Return the number of lanes with which an epoch takes the shortest time.
 
-    A single lane goes from worker to worker and is as good as one machine, because nothing is
-    folded. Several lanes share the rows, and must wait for each other in every round.
+    A single lane goes from worker to worker. It learns as much from an epoch as a single machine,
+    because nothing is folded. Several lanes share the rows, and must wait for each other in every
+    round.
 
     seconds : seconds of an epoch in one thread
+    most : largest number of lanes
     """
 
     def epoch(lanes: int) -> float:
@@ -487,7 +519,10 @@ def lanes_that_pay(seconds: float, most: int, n_workers: int) -> int:
 def descend(
     rows: PartitionedRows, meaning: Meaning, settings: DescentSettings, start: Model
 ) -> Descended:
-    """Minimise on partitions by plain descent, and return the result.
+    """Minimise a problem on partitions by plain descent, and return the result.
+
+    meaning : the problem without its rows
+    start : the model at which the descent begins, which is not changed
 
     Raises ValueError if the model leaves the range of floats; RuntimeError if the cluster has given
     up a task, or has no workers left.

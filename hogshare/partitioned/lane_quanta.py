@@ -1,4 +1,4 @@
-"""A worker's quantum: compiled steps from the model along the rows of some partitions."""
+"""A worker's quantum: compiled steps along rows of some partitions, starting at the model."""
 
 from __future__ import annotations
 
@@ -26,12 +26,16 @@ MAX_SEED = np.iinfo(np.int32).max
 class Pull:
     """The input of a quantum.
 
+    model : the model at which the quantum starts
     spans : first row and the row after the last, for each partition in the order of `partitions`
+    step : schedule of step sizes
+    shuffle : whether the rows of each partition are visited in a random order
     average : whether the mean of the iterates is also returned
     curvature : whether the curvature of the first partition is returned
     seed : seed for the order of the rows
     partitions : numbers of the partitions
-    split : chooses the held-out rows; None: no held-out rows
+    split : chooses the held-out rows; if None, no row is held out
+    address : address of the worker, which `Push` repeats
     """
 
     model: Model
@@ -50,12 +54,15 @@ class Pull:
 class Push:
     """The result of a quantum.
 
-    model : the copy, with the mean of its iterates if requested
-    losses : for each partition, float64 of shape (n_columns,): the sum of its rows' losses, each
-        before the row's own step
+    model : the worker's copy of the model after the quantum, with the mean of its iterates if
+        requested
+    losses : for each partition, the sum of its rows' losses, each before the row's own step;
+        float64 of shape (n_columns,)
     trained : for each partition, the number of rows for which a step was taken
+    n_rows : number of rows, including held-out rows
+    seconds : wall time of the steps
     absurd : whether the copy is finite but useless
-    curvature : ndarray of shape (n_features,) or None
+    curvature : curvature along each feature, of shape (n_features,); None if not requested
     counts : the sums of `HeldOutPart.counts`, if they were requested in place of steps
     """
 
@@ -72,14 +79,14 @@ class Push:
 
 
 class QuantumSums(EpochEnds):
-    """Stores the loss sums of a quantum, which is a run of one epoch."""
+    """An `on_epoch` that stores the sums of losses of a quantum, which is a run of one epoch."""
 
     def __init__(self) -> None:
         super().__init__(self._collect)
         self.of_columns = np.zeros(0)
 
     def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
-        """Accept any settings: nothing depends on them."""
+        """Accept any settings, since nothing depends on them."""
 
     def _collect(self, end: EpochEnd) -> bool:
         if end.epoch:
@@ -88,7 +95,11 @@ class QuantumSums(EpochEnds):
 
 
 def steps_along(pull: Pull, *problems: RowProblem) -> Push:
-    """Take a step for each row, in one compiled call for each partition.
+    """Take a step for each row, in one compiled call for each partition, and return the push.
+
+    The model of `pull` is not changed.
+
+    problems : the problems of the partitions in `pull`
 
     Raises ValueError if the model leaves the range of floats.
     """
@@ -110,10 +121,10 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
             rows,
             rule=SGD(average=int(model.t) if pull.average else 0),
             step=pull.step,
-            # a tolerance, so that the run sums its losses
+            # with a tolerance the run sums its losses
             stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held_out else None),
             shuffle=pull.shuffle,
-            seed=OrderSeed((pull.seed + k) % MAX_SEED),  # another order in each partition
+            seed=OrderSeed((pull.seed + k) % MAX_SEED),  # each partition has another order
             start=model,
             runtime="caller",
             on_epoch=sums_of,
@@ -124,7 +135,7 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
             average_intercept += trained[-1] * after.average_intercept
         sums.append(sums_of.of_columns)
         seconds += report.seconds["run"]
-        model = Handed(after.coef, after.intercept, after.t)  # the next call goes on in its arrays
+        model = Handed(after.coef, after.intercept, after.t)  # the next call writes these arrays
     total = max(1, sum(trained))
     means = (average / total, average_intercept / total) if pull.average else (None, None)
     return Push(
@@ -141,13 +152,16 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
 
 
 def rows_between(problem: RowProblem, first: int, last: int) -> RowProblem:
-    """Return the problem of the rows from `first` to before `last`, as views of the same memory."""
+    """Return the problem of the rows `first` to ``last - 1``, whose arrays are views.
+
+    Only the pointers of sparse rows are copied. The problem of all rows is `problem` itself.
+    """
     rows = problem.rows
     if first == 0 and last == problem.n_rows:
         return problem
     if problem.is_sparse:
         begin, end = int(rows.indptr[first]), int(rows.indptr[last])
-        # the cut data begin at 0, so the pointers must too
+        # the data of the view begin at 0, and the pointers must begin at 0
         indptr = frozen(rows.indptr[first : last + 1] - begin)
     else:
         begin, end, indptr = first * rows.width, last * rows.width, rows.indptr

@@ -1,18 +1,19 @@
-"""The state of a descent on partitions, and its changes by quanta: pure functions.
+"""The state of a descent on partitions, and pure functions that compute the next state.
 
 ::
 
     state -- every lane: a quantum from its model --> pushes -- fold --> the next state
 
-All pushes (results of lanes) of a round begin at the same model. They are folded in the order of
-their lanes, with the exchange's weights (`lane_folds`), which determine how much of several
-workers' changes may be added. So the next state is a function of only the state and the pushes: any
-task that has them computes the same bits, and a lost state is computed again.
+A lane is a thread that takes a quantum in each round (see `schedule`); its result is a push. All
+lanes of a round begin at the same model. The pushes are folded in the order of their lanes, with
+the exchange's weights (`lane_folds`), which determine how much of several workers' changes may be
+added. The next state is a function of only the state and the pushes. Any task that has these
+computes the same bits, and a lost state can be computed again.
 
-Writers: nothing writes a state after it is made. Readers: the tasks, with which it travels, and the
+Writers: nothing writes a state after it is made. Readers: the tasks that receive a state, and the
 client. Freeing: `descent` releases old states.
 
-Time, for the schedules of step sizes, is the number of rows that the model has passed.
+For the schedules of step sizes, the time t is the number of rows that the model has passed.
 """
 
 from __future__ import annotations
@@ -33,23 +34,24 @@ from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize, optimal_start
 
 SPARSE_INTERCEPT = 0.01  # the intercept's step as a share of the features', as in scikit-learn
-FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as in scikit-learn
-# Typical share of a loss's curvature bound, for losses that are flat or straight in places: with
-# the full bound changes would count for less than they could (docs/exchange.md).
+FIFTH, LEAST_ETA = 5.0, 1e-6  # divisor and bound of the schedule 'adaptive', as in scikit-learn
+# Typical share of a loss's curvature bound, for losses that are flat or straight in places. With
+# the full bound, changes would be folded with smaller weights than possible (docs/exchange.md).
 TYPICAL = {"log_loss": 0.25, "multinomial": 0.25, "hinge": 0.25, "perceptron": 0.25}
-CURVATURES = 8  # quanta that report their rows' curvature, a vector of the model's length
+CURVATURES = 8  # number of quanta that report a curvature, a vector of the model's length
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """scikit-learn's criterion for each class: mean loss plus penalty must go on falling by `tol`.
+    """scikit-learn's criterion for each class: an epoch's value must fall by `tol`.
 
-    With held-out rows the score of these rows must rise instead: the values are then minus the
-    scores.
+    The value of a class is its mean loss plus penalty. With held-out rows the value is minus the
+    score of these rows, which must therefore rise.
 
-    best : for each class, its best value
-    in_vain : for each class, the number of epochs in a row without a value below the best by `tol`
-    active : which classes still learn; the coefficients of the other classes no longer change
+    patience : number of epochs without such a fall after which a class stops learning
+    best : for each class, its smallest value
+    in_vain : for each class, the number of consecutive epochs without a fall by `tol` below `best`
+    active : for each class, whether it still learns; the coefficients of other classes are fixed
     """
 
     step: StepSize
@@ -77,14 +79,17 @@ class Criterion:
         return not self.active.any()
 
     def after(self, values: np.ndarray) -> Criterion:
-        """Return the criterion after an epoch with these values."""
+        """Return the criterion after an epoch.
+
+        values : value of each class
+        """
         if self.tol is None:
             return self
         in_vain = np.where(values > self.best - self.tol, self.in_vain + 1, 0)
         best = np.minimum(self.best, values)
         vain = self.active & (in_vain >= self.patience)
         if self.step.kind == "adaptive" and self.step.eta0 > LEAST_ETA:
-            # all classes share one step size: it falls once no active class gains by it any more
+            # all classes share one step size, which falls once no active class improves with it
             step = self.step
             if (vain | ~self.active).all():
                 step = replace(step, eta0=step.eta0 / FIFTH)
@@ -95,7 +100,12 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Average:
-    """The mean of all iterates, from quantum to quantum, after `begins` rows; 0: no mean."""
+    """The mean of all iterates over quanta.
+
+    begins : number of rows after which the mean begins; if 0, there is no mean
+    rows : number of iterates, one for each row, in the mean
+    coef, intercept : the mean in float64
+    """
 
     begins: int
     rows: int = 0
@@ -103,11 +113,15 @@ class Average:
     intercept: Any = 0.0
 
     def wants(self, t: float) -> bool:
-        """Return whether the mean includes a quantum that begins at time `t`."""
+        """Return whether the mean includes a quantum that starts after `t` rows."""
         return bool(self.begins) and t >= self.begins
 
     def with_push(self, copy: Model, rows: int) -> Average:
-        """Return the mean after including the iterates of a quantum."""
+        """Return the mean after including the iterates of a quantum.
+
+        copy : the result of the quantum, with the mean of its iterates
+        rows : number of these iterates
+        """
         total = self.rows + rows
         part = rows / total
         return replace(
@@ -120,7 +134,7 @@ class Average:
 
 @dataclass(frozen=True)
 class WorkerTally:
-    """A worker's quanta, rows and seconds so far."""
+    """The numbers of a worker's quanta, rows and seconds so far."""
 
     quanta: int = 0
     rows: int = 0
@@ -137,8 +151,8 @@ class DescentTerms:
     """The constants of a descent.
 
     n_rows : number of rows of all partitions
-    weighing : weighing of changes, without a curvature yet
-    scores : scores of held-out rows; None: no rows are held out
+    weighing : weighing of changes, whose curvature is still empty
+    scores : constants of the scores of held-out rows; None if no row is held out
     """
 
     meaning: Meaning
@@ -151,14 +165,14 @@ class DescentTerms:
 class DescentState:
     """The progress of a descent.
 
-    rows : number of rows done in the current epoch
+    rows : number of rows that are done in the current epoch
     trained : number of these rows for which a step was taken
-    losses : sum of these rows' losses, each before its step
+    losses : for each class, the sum of these rows' losses, each before its step
     value : mean loss plus penalty of each class, after the last epoch
-    mean_losses : mean loss of each class, without the penalty
+    mean_losses : mean loss of each class in the last epoch, without the penalty
     curvature : mean of the reported curvatures
     curvatures : number of the reported curvatures
-    absurd : by partition, whether its last quantum found the model finite but useless
+    absurd : for each partition, whether its last quantum found the model finite but useless
     staleness : entry k counts the pushes that were folded after k other pushes of their round
     tallies : tallies of the workers, by address
     """
@@ -185,7 +199,9 @@ class DescentState:
 
 
 def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> DescentState:
-    """Return the state after a round.
+    """Return the state after a round; `state` is not changed.
+
+    pushes : the pushes of the round's lanes, in the order of the lanes
 
     Raises ValueError if the model leaves the range of floats.
     """
@@ -215,7 +231,10 @@ def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> Desc
 
 
 def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
-    """Return the state after including a push's rows and losses."""
+    """Return the state after including a push's rows and losses.
+
+    behind : number of pushes of the round that have been folded before this push
+    """
     tally = state.tallies.get(push.address, WorkerTally()) + WorkerTally(
         1, push.n_rows, push.seconds
     )
@@ -241,10 +260,15 @@ def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
 def _with_change(
     state: DescentState, terms: DescentTerms, base: Model, push: Push, rows: int, live: int
 ) -> DescentState:
-    """Return the state with a push's change of the model; its round has `live` changes."""
+    """Return the state after folding a push's change of the model.
+
+    base : the model at which the round began
+    rows : number of rows for which the push took a step
+    live : number of pushes of the round that changed the model
+    """
     criterion, into, copy = state.criterion, state.model, push.model
     assert copy is not None
-    if live == 1:  # take the copy's bits: to add its change to the base would round them
+    if live == 1:  # the copy itself: adding its change to the base would round it
         model = Model(copy.coef, copy.intercept, into.t)
     else:
         model = _weighed(state, terms, base, copy, rows, live)
@@ -261,7 +285,10 @@ def _with_change(
 def _weighed(
     state: DescentState, terms: DescentTerms, base: Model, copy: Model, rows: int, live: int
 ) -> Model:
-    """Fold as much of a copy's change as may be added to the other changes of its round."""
+    """Return the model after folding a copy's change, as much as may be added to other changes.
+
+    The parameters are as in `_with_change`; `copy` is the push's model.
+    """
     typical = TYPICAL.get(terms.meaning.loss, 1.0)
     weighing = replace(terms.weighing, curvature=typical * np.asarray(state.curvature))
     eta = eta_at(state.criterion.step, terms.meaning, base.t + 0.5 * rows)
@@ -287,7 +314,7 @@ def _penalties(model: Model, weighing: Weighing) -> np.ndarray:
 
 
 def weighing_of(meaning: Meaning, is_sparse: bool) -> Weighing:
-    """Return the weighing for a problem; its curvatures come with the first pushes."""
+    """Return the weighing for a problem, without curvature, which the first pushes report."""
     ratio = effective_l1_ratio(meaning.penalty, meaning.l1_ratio)
     alpha = 0.0 if meaning.penalty is None else meaning.alpha
     decay = SPARSE_INTERCEPT if is_sparse else 1.0
@@ -296,7 +323,7 @@ def weighing_of(meaning: Meaning, is_sparse: bool) -> Weighing:
 
 
 def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
-    """Return the step size at time `t`."""
+    """Return the step size after `t` rows."""
     alpha = meaning.alpha
     init = 0.0
     if step.kind == "optimal":
@@ -306,5 +333,8 @@ def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
 
 
 def constant(step: StepSize) -> StepSize:
-    """Return a quantum's step size, which is constant: adaptive steps change between epochs."""
+    """Return the schedule within a quantum, in which adaptive steps are constant.
+
+    Adaptive steps change only between epochs.
+    """
     return replace(step, kind="constant") if step.kind == "adaptive" else step
