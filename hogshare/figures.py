@@ -129,8 +129,7 @@ def draw_inputs(histogram: Any, ax: Any = None) -> Any:
     ----------
     histogram : ndarray of int
         Number of reduces that used 0, 1, 2, ... inputs. An input is the message of an in-neighbour.
-
-        ax : matplotlib Axes, default=None
+    ax : matplotlib Axes, default=None
         Where to draw. None: on a new figure.
 
     Returns
