@@ -1,1 +1,1 @@
-"""Who runs the workers: the only place that starts, waits or sleeps."""
+"""The runtimes, which run the workers: only this package starts workers, waits or sleeps."""

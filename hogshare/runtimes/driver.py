@@ -80,12 +80,12 @@ def back_off(attempts: int, yields: int = YIELDS) -> int:
 
 
 def nap(wish: Pause) -> int:
-    """Sleep for about as long as the pause has taken so far; return nanoseconds."""
+    """Sleep for about as long as the pause has taken so far; return the nanoseconds slept."""
     return back_off(wish.attempts, yields=0)
 
 
 def wait_at_plane(wish: PlaneWait) -> int:
-    """Wait a little at a plane, as behind a barrier; return nanoseconds."""
+    """Wait a little at a plane, in the same way as at a barrier; return the nanoseconds waited."""
     if wish.seconds is not None and wish.seconds < LONGEST_SLEEP and wish.attempts >= YIELDS:
         start = time.perf_counter_ns()
         time.sleep(wish.seconds)
@@ -94,7 +94,7 @@ def wait_at_plane(wish: PlaneWait) -> int:
 
 
 def sleep(wish: Sleep, on_slice: Callable[[], None] | None = None) -> int:
-    """Sleep in slices until the time or the run is over; return nanoseconds."""
+    """Sleep in slices until the time or the run is over; return the nanoseconds slept."""
     start = time.perf_counter_ns()
     spent = 0
     while (left := wish.seconds - spent * 1e-9) > 0.0 and not wish.is_over():

@@ -31,16 +31,16 @@ class News:
         self._fd = self._file.number
 
     def set(self) -> None:
-        """Wake the thread that waits, now or next."""
+        """Set the event: wake the thread that waits now, or the next thread that waits."""
         os.eventfd_write(self._fd, 1)
 
     def clear(self) -> None:
-        """Reset: from now on `wait` waits for the next `set`. Read the state after this call."""
+        """Clear the event: `wait` waits for the next `set`. Read the state after this call."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._fd)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is set, at most that many seconds; return whether it is set."""
+        """Wait until the event is set, for at most `seconds`; return whether it is set."""
         return bool(wait([self._fd], seconds))
 
     def fileno(self) -> int:
@@ -64,14 +64,14 @@ class Bell:
         self._silence.acquire()
 
     def set(self) -> None:
-        """Wake the thread that waits, now or next."""
+        """Set the event: wake the thread that waits now, or the next thread that waits."""
         with contextlib.suppress(RuntimeError):  # it is set already
             self._silence.release()
 
     def clear(self) -> None:
-        """Reset: from now on `wait` waits for the next `set`. Read the state after this call."""
+        """Clear the event: `wait` waits for the next `set`. Read the state after this call."""
         self._silence.acquire(blocking=False)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is set, at most that many seconds; return whether it was, and clear it."""
+        """Wait until the event is set, for at most `seconds`; return whether it was; clear it."""
         return self._silence.acquire(timeout=-1 if seconds is None else max(0.0, seconds))

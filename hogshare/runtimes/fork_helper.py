@@ -115,7 +115,10 @@ class TaskChannel:
             leave(0)
 
     def receive(self, timeout: float | None) -> tuple[bytes, bytes, list[int]] | None:
-        """Return the next frame's kind, pickle and descriptors; None: timeout, or caller gone."""
+        """Return the next frame's kind, pickle and descriptors.
+
+        Return None after the timeout, or if the caller is gone.
+        """
         while True:
             for kind, n_fds, body in self._frames:
                 fds, self._fds = self._fds[:n_fds], self._fds[n_fds:]
@@ -352,7 +355,8 @@ def main(arguments: Sequence[str]) -> None:
     with _guarded(control):
         _preload(arguments[1].split(",") if arguments[1] else [])
     gc.collect()
-    gc.freeze()  # members' collections then never write to these objects' pages, which stay shared
+    # garbage collection in members then never writes to these objects' pages, which stay shared
+    gc.freeze()
     helper = ForkServer(control)
     helper.serve()
     control.close()

@@ -92,7 +92,10 @@ def are_outside(threads: Collection[int]) -> bool:
 
 
 def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> list[str]:
-    """Leave threads behind if all with a task are in the user's code; return its function names."""
+    """If all threads with a task are in the user's code, leave them behind.
+
+    Return the names of the user's functions that they are in.
+    """
     global _left_behind
     _left_behind = True
     inside = [name for thread, name in list(_outside.items()) if thread in threads]

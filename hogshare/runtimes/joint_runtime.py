@@ -48,7 +48,7 @@ class Making(Protocol):
 
     @property
     def validation(self) -> np.ndarray | None:
-        """The mask of held-out rows; None: no rows are held out."""
+        """The mask of held-out rows, or None if no rows are held out."""
         ...
 
     @property

@@ -281,7 +281,7 @@ def call_in_queue(
 
 
 def each_by(n_threads: int) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
-    """Return ``each(function, parts)``, which returns a list; `n_threads` threads compute it."""
+    """Return a function ``each(function, parts)`` that computes a list by `n_threads` threads."""
 
     def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
         parts = list(parts)

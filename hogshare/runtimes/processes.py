@@ -177,7 +177,7 @@ class Watch:
         return [*workers, *masters] if workers or is_zero else []
 
     def _replace_master(self, member: Member) -> None:
-        """Run the master in a thread of the caller, as the master's process is gone."""
+        """Run the master in a thread of the caller, because the master's process is gone."""
         self.session.master().take_over()
         self.deputy = ThreadCrew(self.session, range(self.master, self.master + 1), self.news)
         self.deputy.start()
@@ -193,7 +193,7 @@ class Watch:
             self.deputy.finish()
 
     def poll(self, seconds: float) -> None:
-        """Wait for news from members or worker 0, at most that many seconds, and handle it."""
+        """Wait at most `seconds` for news from members or worker 0, and handle the news."""
         alive = {m.fileno(): k for k, m in self.members.items() if m.alive}
         if any(member.is_sending for member in self.members.values()):
             seconds = min(seconds, SENDING_SECONDS)

@@ -143,7 +143,7 @@ class Runtime:
         return False
 
     def parts(self, plane: Plane) -> int:
-        """Return the number of moments that reading the lock-free vector takes; 0: not modeled."""
+        """Return the number of moments of reading the lock-free vector; 0 if not modeled."""
         return 0
 
     def allocate(

@@ -242,7 +242,7 @@ class ThreadCrew:
         return is_in_vain
 
     def wait(self, seconds: float) -> None:
-        """Wait for news, at most that many seconds."""
+        """Wait at most `seconds` for news."""
         self.news.wait(seconds)
         self.news.clear()
 

@@ -73,7 +73,7 @@ class Virtual(Runtime):
         return session.homes is None
 
     def parts(self, plane: Plane) -> int:
-        """Return the number of moments that reading the lock-free vector takes; else 0."""
+        """Return the number of moments of reading the lock-free vector; 0 on other planes."""
         return self.simulator.parts_of(plane.is_lock_free)
 
     def run(
@@ -222,7 +222,7 @@ class Simulation:
         return event
 
     def _is_void(self, seconds: float, kind: int, worker: int) -> bool:
-        """Whether an event is obsolete as its worker has gone on; then no time passes either."""
+        """Whether an event is obsolete, because its worker has gone on; it then takes no time."""
         if kind == ON:
             return worker not in self._asleep
         if kind == POLL:

@@ -325,7 +325,7 @@ class Overlay:
         return Window(length, most)
 
     def crowd(self, window: Window) -> int:
-        """Return the most workers in any arc of a window; up to `Window.most` draws are uniform."""
+        """Return the largest number of workers in an arc; draws are uniform up to `most`."""
         arcs = ring.inhabitants(self._identifiers, self.bits, self._identifiers, window.length)
         return int(arcs.max())
 

@@ -236,7 +236,7 @@ def _is(value: Any, name: str) -> bool:
 
 
 def _made(name: str, value: Any, kinds: dict[str, type[Thing]], things: str) -> Thing:
-    """Return the instance for a name or a class, with its defaults."""
+    """Return the instance for a name or a class, made with default arguments."""
     if isinstance(value, str):
         kind = kinds.get(value.strip().lower())
         if kind is None:

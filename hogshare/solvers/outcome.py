@@ -175,7 +175,7 @@ def staleness(session: Session) -> np.ndarray:
 
 
 def ages(session: Session) -> np.ndarray | None:
-    """Return the histogram of the ages of messages to a master; None without a master."""
+    """Return the histogram of the staleness of messages to a master; None without a master."""
     return _whole(session.mail.ages) if session.plan.private == epoch_schedule.MASTER else None
 
 

@@ -1,4 +1,4 @@
-"""The common parts of the papers' algorithms; each algorithm is a composition of `solve`."""
+"""The common parts of the papers' algorithms; each algorithm calls `solve` with given choices."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class Run:
         return model
 
     def _run(self) -> list[str]:
-        """Have the workers run, and run again while the model does not meet the criterion."""
+        """Run the workers, and run them again while the model does not meet the criterion."""
         self.outcome = self.runner.run(self.session, self.heard, self.at_pause)
         if self.ends is not None:
             self.ends.finish(self.session)

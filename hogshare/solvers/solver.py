@@ -248,7 +248,8 @@ def solve(
         rule.check_simulated(plane)
     are_one = workers > 1 and runner.is_orderly and runner.everywhere(workers) == workers
     if splits and are_one and not named_barrier and not record:
-        barrier = BSP()  # late steps change the optimizer, so by default the steps are one worker's
+        # stale steps change the optimizer, so by default the steps are the same as with one worker
+        barrier = BSP()
     check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
     check_workers(stragglers, workers)
@@ -320,7 +321,7 @@ def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | 
 
 
 class OrderSeed(int):
-    """A seed of the row order: as `seed` of `solve` it is used as it is, not to draw the seed."""
+    """A seed of the row order: `solve` uses it directly, and draws no other seed from it."""
 
 
 def shuffle_seed(seed: Any) -> int:

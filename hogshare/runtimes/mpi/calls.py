@@ -93,7 +93,7 @@ class Call:
             self.heart.start()
 
     def fail(self, error: BaseException) -> BaseException:
-        """End the call on all ranks by an error; return the error that all raise."""
+        """End the call on all ranks by an error; return the error that all ranks raise."""
         self._has_failed = True
         found: dict[int, RankFailure] = {}
         own = None if error is self._heard else _failure(error, self.is_for_all)
@@ -272,7 +272,7 @@ class Call:
         )
 
     def _agreed(self, error: BaseException, found: dict[int, RankFailure]) -> BaseException:
-        """Return the error of the lowest failed rank, with the rank's number unless all have it."""
+        """Return the lowest failed rank's error; name the rank in it, unless all ranks raise it."""
         rank = min(found)
         failure = found[rank]
         if rank != self.talk.rank:

@@ -65,7 +65,7 @@ class Heart:
 
     @property
     def misses(self) -> bool:
-        """Whether the rank before has been silent for too long."""
+        """Whether the previous rank of the ring has been silent for too long."""
         return self._stop is not None and self.silent > SILENT_SECONDS
 
     def _beat(self, stop: threading.Event) -> None:

@@ -104,7 +104,7 @@ class Level:
         store_snapshot(self.session, n_epochs, *model)
 
     def called(self) -> None:
-        """Note that callers have been called: they may have moved intercepts, equally on all."""
+        """Note that callers have been called; they move intercepts equally on all sites."""
 
     def go_on(self) -> None:
         """Begin the next epoch, after an epoch barrier."""
@@ -152,7 +152,10 @@ class Level:
         return NAP_SECONDS
 
     def begin(self, is_heard: bool) -> None:
-        """Begin the run on all sites; `is_heard`: this site evaluates the model during the run."""
+        """Begin the run on all sites; all sites must call it.
+
+        is_heard : whether this site evaluates the model during the run
+        """
         raise NotImplementedError
 
     @property

@@ -157,7 +157,7 @@ class Lockstep(Runtime):
         return self.channel
 
     def counts_mail(self, session: Session) -> bool:
-        """Return True: the channel counts mail between sites, and mail within one is not sent."""
+        """Return True: the channel counts mail between sites; mail within a site is not sent."""
         return True
 
     # -- the run

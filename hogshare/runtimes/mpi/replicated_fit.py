@@ -50,7 +50,7 @@ class ReplicatedFit(Joint):
         return found
 
     def added(self, numbers: Any) -> Any:
-        """Return the sum of all ranks' arrays, with the same bits on each; all must call it."""
+        """Return the sum of all ranks' arrays, with the same bits on each (collective)."""
         found = self.call.gather(SUMMED, numbers)
         return self.call.spread(SUMMED, None if found is None else sum(found[1:], found[0]))
 
@@ -59,7 +59,7 @@ class ReplicatedFit(Joint):
         alike(self.call, self.ranks, shard)
 
     def make(self, making: Callable[[], Making]) -> Any:
-        """Make a call of `solve` with the other ranks, whose fits make the same one."""
+        """Make a call of `solve` with the other ranks, whose fits make the same call."""
         asked = making()
         problem = agreement.of_problem(asked.problem, whole=self.rows == "all")
         words = {k: agreement.described(v) for k, v in asked.said().items() if k != "n_workers"}

@@ -170,7 +170,10 @@ class Site:
         return self.clocks.are_waited_for and self.clocks.are_news(self._words)
 
     def go_on(self, works: bool = True) -> None:
-        """Leave an epoch barrier; `works`: local workers work, and have not ended."""
+        """Leave an epoch barrier, and take in the offers that were deferred until then.
+
+        works : whether local workers work; False if they have ended
+        """
         self.phase += 1
         if works:
             self.clocks.expect_again()
@@ -210,7 +213,7 @@ class Site:
         self.take_in()
         session, account, channel = self.session, self.account, self.channel
         if self.clocks.are_waited_for:
-            self._words = self.clocks.words()  # read first: what they count is in the vector
+            self._words = self.clocks.words()  # read first: the counted changes are in the vector
             if session.word(layout.EPOCHS) < session.word(layout.LIMIT):
                 # a worker that still seems paused is about to begin, and others wait for it
                 expect_again(self._words, int(self.clocks.table[:, layout.T_CLOCK].max()))
@@ -274,7 +277,7 @@ class Site:
         n_gone = len(self._haunted & set(came))
         self._haunted -= set(came)
         self._take_in(coming, self._left(n_gone))
-        for sender, words in came.items():  # after the vector: it has what they count
+        for sender, words in came.items():  # after the vector: it has the counted changes
             if len(words):
                 self.clocks.take_in(sender, words)
         came.clear()

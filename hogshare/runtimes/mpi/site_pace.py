@@ -23,15 +23,15 @@ from hogshare.planes.shared import row_nanoseconds
 from hogshare.rules.pace import DELAY
 
 OFFER_NS, MESSAGE_NS = 100_000.0, 50_000.0  # costs of an offer, and of each of its messages
-COORDINATE_NS, VALUE_NS = 4.0, 3.0  # costs of each of their numbers
-EASY_SHARE, DEAREST_SHARE = 20.0, 4.0  # rows' time between two offers, in times of an offer
+COORDINATE_NS, VALUE_NS = 4.0, 3.0  # costs of each of their values
+EASY_SHARE, DEAREST_SHARE = 20.0, 4.0  # time of rows between two offers, in times of an offer
 DESCENT_SPREAD, SPREAD = 8, 16  # a site's number of rows, divided by the rows between two offers
 SHORT, SPREAD_OF_SUMS, LEAST_BLOCK = 4096, 64, 32  # see `in_rounds`
 FIRST = 256  # a worker's rows between two offers, at the start of a run
 
 
 def offer_nanoseconds(size: int, sites: int) -> float:
-    """Return a site's time for its offer of `size` numbers to all sites, and for their offers."""
+    """Return a site's nanoseconds for its offer of `size` values, and for all other offers."""
     each = MESSAGE_NS + VALUE_NS * size
     return OFFER_NS + COORDINATE_NS * size + (sites - 1) * each
 
@@ -109,7 +109,7 @@ def need_rounds(choices: Choices, size: int) -> bool:
 
 
 def in_rounds(choices: Choices) -> Choices:
-    """Return choices with a barrier of all workers: as many per epoch at every site."""
+    """Return choices with a barrier of all workers, and equally many rounds at all sites."""
     rounds = SPREAD_OF_SUMS if choices.rule.is_sum else SPREAD
     least = LEAST_BLOCK * choices.n_workers
     rounds = max(1, min(rounds, choices.n_all // least))
