@@ -580,6 +580,27 @@ class TestFits:
         assert model.coef_.shape == (3, FEATURES)
         assert model.score(X[order], names) > sgd(**settings).fit(X, y).score(X, y) - 0.1
 
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_rows_sorted_by_class_end_where_shuffled_ones_do(self, seed):
+        """At `tol`: their losses before the steps fall at once, at any model."""
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40_000, 20))
+        noise = 1.5 * rng.standard_normal(len(X))
+        y = (X @ rng.standard_normal(20) + noise > 0).astype(int)
+        order = np.argsort(y, kind="stable")
+        settings = {"tol": 1e-3, "max_iter": 200, "alpha": 1e-4}
+        shuffled = sgd(**settings).fit(parted(X, 8), parted(y, 8))
+        model = sgd(**settings).fit(parted(X[order], 8), parted(y[order], 8))
+        assert worse(X, y, model, shuffled, alpha=1e-4) < 0.02
+        assert model.n_iter_ < 200
+        # what it says of an epoch is the loss at the epoch's end
+        of_model = worse(X, y, model, shuffled, alpha=0.0)
+        of_shuffled = problems.linear(X, y, alpha=0.0).objective(
+            shuffled.coef_, shuffled.intercept_
+        )
+        last = model.report_.epoch_losses[-1]
+        assert last == pytest.approx(of_shuffled * (1.0 + of_model), rel=1e-6)
+
     def test_l1_gives_exact_zeros_and_averages_are_kept(self):
         X, y = made()
         model = sgd(penalty="l1", alpha=2e-2, average=True).fit(parted(X), parted(y))

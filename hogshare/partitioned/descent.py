@@ -129,7 +129,8 @@ class RoundPlan(NamedTuple):
 
     number : number of the lane in the round
     is_alone : whether no other lane is in the round
-    only_scores : whether the lane only scores its held-out rows, without steps
+    only_scores : whether the lane takes no steps: it scores its held-out rows, or, without a
+        split, evaluates the losses of all its rows
     """
 
     quantum: Quantum
@@ -169,6 +170,9 @@ def advance(
 def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...]) -> Push:
     """Take steps along a quantum's rows, or score its held-out rows; return the push."""
     spans = plan.quantum.spans
+    if plan.only_scores and plan.split is None:
+        sums = [problem.loss_sums(state.model.coef, state.model.intercept) for problem in problems]
+        return Push(evaluated=np.sum(sums, axis=0))
     if plan.only_scores:
         assert plan.split is not None
         counts = [
@@ -250,7 +254,9 @@ class PartitionedDescent:
         self._rows, self._settings = rows, settings
         scores = None if settings.split is None else rows.scores(settings.split)
         weighing = weighing_of(meaning, rows.facts[0].is_sparse)
-        self._terms = DescentTerms(meaning, rows.n_rows, weighing, scores)
+        self._is_mixed = rows.unlikeness() > UNLIKE
+        evaluates = self._is_mixed and scores is None and settings.tol is not None
+        self._terms = DescentTerms(meaning, rows.n_rows, weighing, scores, evaluates)
         criterion = Criterion.of(
             settings.step, settings.tol, settings.patience, len(start.intercept)
         )
@@ -258,7 +264,6 @@ class PartitionedDescent:
         self._state = DescentState(start, criterion, Average(settings.average))
         self._always_whole = settings.heard is not None or start.coef.nbytes <= WHOLE_BYTES
         self._mean_losses: list[float] = []
-        self._is_mixed = rows.unlikeness() > UNLIKE
         self._largest = self._restarts = 0
         self._known = rows.workers_present()
         self._gone: set[str] = set()
@@ -325,7 +330,7 @@ class PartitionedDescent:
         retained = chain.parts
         for quanta in rounds_of(lanes, rows.sizes, self._rounds(lanes), self._is_mixed):
             self._submit_round(chain, quanta, draws, retained)
-        if settings.split is not None:
+        if settings.split is not None or self._terms.evaluates:
             mine = rows.owners.partitions()
             (quanta,) = rounds_of(lanes_of(mine, {}, len(mine)), rows.sizes, 1, False)
             self._submit_round(chain, quanta, draws, retained, only_scores=True)

@@ -64,6 +64,7 @@ class Push:
     absurd : whether the copy is finite but useless
     curvature : curvature along each feature, of shape (n_features,); None if not requested
     counts : the sums of `HeldOutPart.counts`, if they were requested in place of steps
+    evaluated : the loss sums of all rows at the state's model, if requested in place of steps
     """
 
     model: Model | None = None
@@ -76,6 +77,7 @@ class Push:
     partitions: tuple[int, ...] = ()
     address: str = ""
     counts: np.ndarray | None = None
+    evaluated: np.ndarray | None = None
 
 
 class QuantumSums(EpochEnds):

@@ -78,16 +78,20 @@ class Criterion:
         """Whether no class is still learning."""
         return not self.active.any()
 
-    def after(self, values: np.ndarray) -> Criterion:
-        """Return the criterion after an epoch.
+    def after(self, values: np.ndarray, are_evaluated: bool = False) -> Criterion:
+        """Return the criterion after an epoch with these values.
 
-        values : value of each class
+        are_evaluated : whether the values are the objective at the epoch's last model. If
+            partitions differ in their labels these rise and fall while steps are long, so a class
+            ends only with a model whose value is within `tol` of the best.
         """
         if self.tol is None:
             return self
         in_vain = np.where(values > self.best - self.tol, self.in_vain + 1, 0)
         best = np.minimum(self.best, values)
         vain = self.active & (in_vain >= self.patience)
+        if are_evaluated:
+            vain &= values <= best + self.tol
         if self.step.kind == "adaptive" and self.step.eta0 > LEAST_ETA:
             # all classes share one step size, which falls once no active class improves with it
             step = self.step
@@ -153,12 +157,16 @@ class DescentTerms:
     n_rows : number of rows of all partitions
     weighing : weighing of changes, whose curvature is still empty
     scores : constants of the scores of held-out rows; None if no row is held out
+    evaluates : whether the losses of an epoch are evaluated after it, at its last model. The losses
+        before the rows' steps would mislead the criterion if partitions differ in their labels: a
+        quantum soon predicts the labels of its own rows, so its losses are small at any model
     """
 
     meaning: Meaning
     n_rows: int
     weighing: Weighing
     scores: Scores | None
+    evaluates: bool = False
 
 
 @dataclass(frozen=True)
@@ -210,6 +218,9 @@ def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> Desc
     if counts := [push.counts for push in pushes if push.counts is not None]:
         assert terms.scores is not None
         return _after_epoch(state, -terms.scores.of(np.sum(counts, axis=0)))
+    if sums := [push.evaluated for push in pushes if push.evaluated is not None]:
+        state = _valued(state, terms, np.sum(sums, axis=0) / terms.n_rows)
+        return _after_epoch(state, state.value, are_evaluated=True)
     base = state.model
     live = sum(bool(sum(push.trained)) for push in pushes)
     for behind, push in enumerate(pushes):
@@ -224,10 +235,15 @@ def folded(state: DescentState, terms: DescentTerms, pushes: list[Push]) -> Desc
         )
     if state.rows < terms.n_rows:
         return state
-    means = state.losses / max(1, state.trained)
-    values = means + _penalties(state.model, terms.weighing)
-    state = replace(state, value=values, mean_losses=means)
-    return state if terms.scores is not None else _after_epoch(state, values)
+    state = _valued(state, terms, state.losses / max(1, state.trained))
+    is_open = terms.scores is not None or terms.evaluates  # a round without steps follows
+    return state if is_open else _after_epoch(state, state.value)
+
+
+def _valued(state: DescentState, terms: DescentTerms, means: np.ndarray) -> DescentState:
+    """Return the state with the mean losses of its model."""
+    value = means + _penalties(state.model, terms.weighing)
+    return replace(state, value=value, mean_losses=means)
 
 
 def _counted(state: DescentState, push: Push, behind: int) -> DescentState:
@@ -295,10 +311,12 @@ def _weighed(
     return weighing.fold(state.model, base, copy, eta, rows, live)
 
 
-def _after_epoch(state: DescentState, values: np.ndarray) -> DescentState:
+def _after_epoch(
+    state: DescentState, values: np.ndarray, are_evaluated: bool = False
+) -> DescentState:
     return replace(
         state,
-        criterion=state.criterion.after(values),
+        criterion=state.criterion.after(values, are_evaluated),
         n_epochs=state.n_epochs + 1,
         rows=0,
         trained=0,

@@ -318,11 +318,16 @@ class LinearProblem:
             Mean weighted loss plus penalty, summed over columns.
         """
         coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
+        return float(self.loss_sums(coef, intercept).sum()) / self.n_rows + self.penalty_at(coef)
+
+    def loss_sums(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        """Return the sum of the rows' weighted losses in each column: shape (n_columns,)."""
+        coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
         intercept = np.asarray(intercept, dtype=np.float64).reshape(self.n_columns)
         total, scratch = np.zeros(self.n_columns), np.empty(self.n_columns)
         w = np.ascontiguousarray(coef.T).reshape(-1).astype(self.dtype)
         add_losses(*self.terms, w, intercept, *self.column_weights, scratch, total)
-        return float(total.sum()) / self.n_rows + self.penalty_at(coef)
+        return total
 
     def check(self) -> None:
         """Do nothing: `linear` has checked its arguments."""
