@@ -1,13 +1,13 @@
 """Dense rows in other units: centred columns, and no column much larger than the others.
 
 With an intercept, ``w x + b`` equals ``w (x - m) + (b + w m)``, where m is the mean of a column.
-The intercept is not penalised, so the problem with centred columns is the same. It is also the same
-if columns are divided by constants while the penalty remains on the coefficients of the original
-columns (`RowProblem.divisors`). Suppose that a step is short enough for a column of years, or of
-large amounts in cents. Then it is far too short for all other columns. With columns of similar size
-one step suits all columns.
+The intercept is not penalised, so the problem with centred columns is the same problem. The problem
+also remains the same if columns are divided by constants, and the penalty remains on the
+coefficients of the original columns (`RowProblem.divisors`). A step size that is small enough for a
+column of years, or of large amounts in cents, is far too small for all other columns. If all
+columns have a similar size, one step size suits all of them.
 
-Sparse rows do not change: centred they would be dense.
+Sparse rows are not changed, because centred rows would be dense.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-SAMPLE = 256  # rows that decide whether a pass over all rows is worthwhile
+SAMPLE = 256  # number of rows that decide whether to make a pass over all rows
 SHORTER = 10.0  # a copy is made if steps are at least this many times too short
 # Largest ratio of a row's loss curvature to the penalty's curvature at which no column is slow.
 CARRIED = 12.0
-QUARTER = 4  # one column in so many varies less than the measure for all columns
-WIDE = 3.0  # range of a column's values about the mean, in deviations, if it has no tail
+QUARTER = 4  # one column in four varies less than the measure for all columns
+WIDE = 3.0  # largest distance from the mean, in deviations, without tails
 LARGE = 4.0  # a column that deviates by more than so many measures is divided
 SMALL = 30.0  # a column that varies this many times less than the measure is also divided
 COMMON = 100.0  # largest ratio of the measure to the intercept's 1, either way, without a factor
@@ -41,28 +41,28 @@ ROUNDING = {4: 2e-7, 8: 1e-12}  # a column that varies less than this share of i
 class ColumnUnits:
     """The shifts of columns, and the divisors of the shifted columns.
 
-    middle : shape (n_features,)
-    divisors : shape (n_features,), None if all are 1
+    middle : shape (n_features,), the numbers that are subtracted from the columns
+    divisors : shape (n_features,), or None if all are 1
     """
 
     middle: np.ndarray
     divisors: np.ndarray | None
 
     def recast(self, problem: RowProblem) -> RowProblem:
-        """Return the problem on a copy of its rows in these units."""
+        """Return a problem with a copy of the rows in these units."""
         data = in_units(problem.rows.data, self.middle, self.divisors)
         rows = problem.rows._replace(data=data)
         return problem.with_rows(rows, self.divisors)
 
     def inward(self, model: Model) -> Model:
-        """Convert the original rows' model into a model of the recast problem."""
+        """Convert a model of the original problem into a model of the recast problem."""
         coef, dtype = np.asarray(model.coef, np.float64), model.coef.dtype
         intercept = model.intercept + coef @ self.middle
         coef = coef if self.divisors is None else coef * self.divisors
         return replace(model, coef=coef.astype(dtype), intercept=intercept.astype(dtype))
 
     def outward(self, model: Model) -> Model:
-        """Convert the recast problem's model into a model of the original rows."""
+        """Convert a model of the recast problem into a model of the original problem."""
         coef, dtype = np.asarray(model.coef, np.float64), model.coef.dtype
         coef = coef if self.divisors is None else coef / self.divisors
         coef = coef.astype(dtype)
@@ -100,8 +100,9 @@ def in_units(data: np.ndarray, middle: np.ndarray, units: np.ndarray | None = No
 def suited(problem: RowProblem) -> ColumnUnits | None:
     """Return column units if steps are far too short without them (`SHORTER`), otherwise None.
 
-    A sample of the rows decides whether steps may be too short. The sample may miss a few rows that
-    are much larger than all others; the norms of all rows include these rows.
+    The rows are only read. A sample of the rows decides whether steps may be too short. The sample
+    may miss a few rows that are much larger than all others. But `norms`, the norms of all rows,
+    include these rows.
     """
     if problem.is_sparse or not problem.n_features:
         return None
@@ -114,7 +115,7 @@ def suited(problem: RowProblem) -> ColumnUnits | None:
 
 
 def is_carried(problem: RowProblem, largest: float) -> bool:
-    """Return whether the penalty alone makes every epoch gain enough (`CARRIED`), for any rows.
+    """Return whether the penalty is so strong that no column is slow (`CARRIED`), for any rows.
 
     largest : largest squared norm of a row
     """
@@ -129,11 +130,13 @@ def sharpness(problem: RowProblem) -> float:
 
 
 def _columns(problem: RowProblem, mean: float, every: int) -> ColumnUnits | None:
-    """Return column units from every `every`-th row; None if steps are not much too short.
+    """Return column units from every `every`-th row, or None if steps are not much too short.
 
-    The rows' mean squared norm determines the step. The step should not be too short for the
-    intercept, or for a column whose deviation is the measure. It should not be too short for a
-    smaller column either, unless the penalty makes the column's coefficient small anyway.
+    The mean squared norm of the rows determines the step. The reach of a column is the
+    largest distance of its values from the mean. The measure is the lower quartile of the columns'
+    reaches, divided by `WIDE`. The step must not be too short for the intercept, or for a column
+    whose deviation equals the measure. The step must not be too short for a smaller column, unless
+    the penalty makes the coefficient of this column small.
     """
     middle, variance, reach = moments_of(problem.rows, every)
     varies = reach > ROUNDING[problem.dtype.itemsize] * np.abs(middle)

@@ -1,9 +1,10 @@
 """Second derivatives of the log loss at a model, and the steps of Newton's method.
 
-In this module a model is one array (n_columns, n_features + 1) with the intercepts last; without
-intercepts the last column is missing. The slopes of an evaluation determine the second derivatives.
-With two classes a row's slope is its weight times the probability of the wrong class. With more
-classes it is the weight times the probabilities, with one subtracted for the row's own class.
+In this module a model is one array of shape (n_columns, n_features + 1), with the intercepts in the
+last column. Without intercepts the shape is (n_columns, n_features). The slopes of an evaluation
+determine the second derivatives. With two classes, the size of a row's slope is the row's weight
+times the probability of the wrong class. With more classes, the slopes are the row's weight times
+the probabilities, where one is subtracted from the probability of the row's own class.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from hogshare.problems.linear.optimality import Optimality, OptimalityPass
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-FLAT = 1e-13  # added to a coordinate's curvature, as a share of it; more if it is not enough
+FLAT = 1e-13  # share that is added to each coordinate's curvature; larger if it is not enough
 TRIES = 5
-FLAT_SIGNS = 1e-11  # FLAT for the search for signs, which solves with many parts of the Hessian
+FLAT_SIGNS = 1e-11  # FLAT in `by_signs`, which solves with many parts of the Hessian
 EXACT = 1e-10  # a slope below this share of the largest slope counts as zero
-ROUNDS = 8  # rounds of the search for signs, for each coordinate
+ROUNDS = 8  # most rounds in `by_signs` per coordinate
 INNER = 200  # most steps of conjugate gradients, as in scikit-learn's 'newton-cg'
 
 
@@ -50,14 +51,14 @@ class Bends:
         self.weight = np.broadcast_to(weight / max(1, n_all), (problem.n_rows, 1))
 
     def pair(self, k: int, m: int) -> np.ndarray:
-        """Return the second derivative of each row's loss by the predictions of two columns."""
+        """Return each row's second derivative with respect to the predictions of two columns."""
         p = self.probability
         if k == m:
             return self.weight[:, 0] * p[:, k] * (1.0 - p[:, k])
         return -self.weight[:, 0] * p[:, k] * p[:, m]
 
     def blocks(self) -> list[np.ndarray]:
-        """Return the Hessian's block for each pair of columns, in the order of `pairs`."""
+        """Return the block of the Hessian for each pair of columns, in the order of `pairs`."""
         square, ones = self.doubles.weighted_square, self.problem.fit_intercept
         return [square(self.pair(k, m), ones) for k, m in pairs(self.problem.n_columns)]
 
@@ -81,7 +82,7 @@ class Bends:
         return (out,)
 
     def diagonal(self) -> tuple[np.ndarray]:
-        """Return the Hessian's diagonal, in the model's shape."""
+        """Return the diagonal of the Hessian, in the model's shape."""
         features = self.problem.n_features
         bends = self.weight * self.probability * (1.0 - self.probability)
         out = np.zeros((self.problem.n_columns, width_of(self.problem)))
@@ -97,6 +98,8 @@ class Curvature:
     """The Hessian of a problem's objective at one model, including the penalty's l2 part.
 
     optimality : evaluation of the model
+
+    If ranks have parts of the rows, all ranks must make the object and call its methods.
     """
 
     def __init__(self, optimality: Optimality) -> None:
@@ -122,7 +125,7 @@ class Curvature:
         return self._with_l2(out, vector)
 
     def diagonal(self) -> np.ndarray:
-        """Return the Hessian's diagonal, in the model's shape."""
+        """Return the diagonal of the Hessian, in the model's shape."""
         (out,) = self.problem.total(Bends.diagonal, of=self.bends)
         return self._with_l2(out, np.ones_like(out))
 
@@ -133,16 +136,16 @@ class Curvature:
 
 
 def pairs(columns: int) -> Iterator[tuple[int, int]]:
-    """Return each column paired with itself and with every later column."""
+    """Yield each column paired with itself and with every later column."""
     return itertools.combinations_with_replacement(range(columns), 2)
 
 
 def by_factors(curvature: Curvature, gradient: np.ndarray) -> np.ndarray | None:
-    """Return Newton's step by Cholesky's factors; None if they cannot be computed.
+    """Return Newton's step by Cholesky's factorisation, or None if it cannot be computed.
 
     Coordinates are scaled to a curvature of one, so units do not matter. A small number is added to
-    the diagonal. Otherwise the step would be endless along a direction without curvature, such as a
-    common shift of all intercepts of a softmax.
+    the diagonal. Without this number the step would be infinite along a direction without
+    curvature, such as a common shift of all intercepts of a softmax.
     """
     hessian, size = _evened(curvature)
     target = -gradient.reshape(-1) * size
@@ -164,9 +167,10 @@ def by_factors(curvature: Curvature, gradient: np.ndarray) -> np.ndarray | None:
 def by_signs(curvature: Curvature, x: np.ndarray, slopes: np.ndarray) -> np.ndarray | None:
     """Return Newton's step with an l1 penalty: the step to the minimum of parabola plus penalty.
 
-    The minimum is exact. It is found by a search for the coefficients' signs (Lee, Battle, Raina
-    and Ng 2007, Efficient sparse coding algorithms, algorithm 1), extended to several intercepts
-    without a penalty.
+    The result is None if the step cannot be computed. The minimum is exact. It is found by a search
+    for the signs of the coefficients (Lee, Battle, Raina and Ng 2007, Efficient sparse coding
+    algorithms, algorithm 1). The algorithm is extended to several intercepts, which have no
+    penalty.
 
     x : shape (n_columns, width)
     slopes : same shape, gradient of the objective without its l1 part
@@ -213,7 +217,7 @@ def by_signs(curvature: Curvature, x: np.ndarray, slopes: np.ndarray) -> np.ndar
 
 
 def _evened(curvature: Curvature) -> tuple[np.ndarray, np.ndarray]:
-    """Return the Hessian in coordinates of curvature one, and each coordinate's unit length."""
+    """Return the Hessian in coordinates of curvature one, and the lengths of their units."""
     hessian = curvature.matrix()
     size = 1.0 / np.sqrt(np.maximum(hessian.diagonal(), np.finfo(np.float64).tiny))
     hessian *= size[:, None]
@@ -224,8 +228,12 @@ def _evened(curvature: Curvature) -> tuple[np.ndarray, np.ndarray]:
 def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) -> np.ndarray | None:
     """Return an approximate Newton step of the free coordinates, by conjugate gradients.
 
-    The tolerance is the one in scikit-learn's 'newton-cg' (Nocedal and Wright 2006, section 7.1),
-    in the norm of coordinates with a curvature of one.
+    The tolerance is the same as in scikit-learn's 'newton-cg' (Nocedal and Wright 2006, section
+    7.1), in the norm of coordinates with a curvature of one.
+
+    free : mask of the coordinates that may change
+
+    Returns None if no coordinate changes.
     """
     scale = np.maximum(curvature.diagonal(), np.finfo(np.float64).tiny)
     step = np.zeros_like(gradient)
@@ -250,5 +258,5 @@ def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) ->
 
 
 def width_of(problem: RowProblem) -> int:
-    """Return the length of a model's column: the number of features, plus one for an intercept."""
+    """Return the length of a model's column: the number of features, plus 1 with an intercept."""
     return problem.n_features + problem.fit_intercept

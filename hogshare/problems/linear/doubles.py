@@ -17,8 +17,8 @@ THIN = 0.1  # share of stored values below which products of sparse matrices are
 class DoubleRows:
     """Rows in double precision, in parts.
 
-    The copy of a part of dense rows fits in a cache. Sparse rows are one part, which is copied
-    once.
+    Dense rows are read in place, and each part is copied when it is used; the copy fits in a cache.
+    Sparse rows are one part, which is converted once; float64 values are not copied.
     """
 
     def __init__(self, rows: RowArrays, n_features: int) -> None:
@@ -35,7 +35,7 @@ class DoubleRows:
         self.is_thin = len(rows.data) < THIN * shape[0] * n_features
 
     def parts(self, dense: bool = False) -> Iterator[tuple[slice, Any]]:
-        """Yield each part's slice and rows."""
+        """Yield the slice and the rows of each part."""
         matrix, (n_rows, n_features) = self.matrix, self.matrix.shape
         sparse = sp.issparse(matrix)
         if sparse and not dense:
@@ -48,7 +48,7 @@ class DoubleRows:
             yield slice(first, first + step), x
 
     def weighted_square(self, weight: np.ndarray, ones: bool) -> np.ndarray:
-        """Return ``X.T @ diag(weight) @ X``; with `ones` X has a last column of ones."""
+        """Return ``X.T @ diag(weight) @ X``; with `ones`, X also has a last column of ones."""
         features = self.matrix.shape[1]
         out = np.zeros((features + ones, features + ones))
         for part, x in self.parts(dense=not self.is_thin):

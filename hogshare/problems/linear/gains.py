@@ -1,17 +1,19 @@
 """The gain of steps from a model that are scaled by the columns: 0 at the optimum.
 
-A step goes along the gradient, with each column divided by its own scale (the deviation of the
-column's values from their mean), and as far as it gains. Neither the unit of a column nor a shift
-changes the gain. A gain that is found is real, because the objective itself is evaluated: no model
-is refused without reason. If one step finds a part of the gain, others follow. The converse is not
-true: if columns are nearly collinear, no such step may find a small gain that is left.
+The gain of a step is the decrease of the objective. A step goes along the gradient. The component
+of each column is divided by the scale of this column, which is the deviation of the column's values
+from their mean. The length of the step is increased as long as the gain increases. Neither the unit
+of a column nor a shift of the column changes the gain. The gain is not an estimate: the objective
+itself is evaluated. So no optimal model is refused. If one step finds only a part of the gain,
+other steps follow. But a gain of 0 does not prove an optimum: if columns are nearly collinear,
+these steps may miss a small gain.
 
-A few rows that are much larger than the others (one value of a million again) may determine a
-column's scale. If the class of these rows is certain, their losses have no curvature after the
-smallest step. The scale is then far too large, and no length helps, because the other columns'
-steps grow with the length. So for losses whose curvature ends, columns have a second scale, from
-ordinary rows whose losses still have curvature. If this scale predicts a gain, a second step is
-tried.
+A few rows that are much larger than the others (for example, one value of a million) may determine
+the scale of a column. If the class of these rows is certain, their losses have no curvature after
+the smallest step. The scale of the column is then far too large. A longer step does not help,
+because the components of the other columns also grow with the length. So if the curvature of a loss
+can end, columns have a second scale, from ordinary rows whose losses still have curvature. If the
+second scale predicts a gain, a second step is tried.
 """
 
 from __future__ import annotations
@@ -29,22 +31,24 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-SLOPE = 2.0  # tolerances that the first length would gain if the slope stayed constant
+SLOPE = 2.0  # gain of the first length at a constant slope, in tolerances
 MOST_DOUBLINGS = 100  # most doublings of a length
 STEPS = 8  # most steps of one evaluation
-SAMPLE = 1024  # rows from which the columns' scales are estimated
+SAMPLE = 1024  # number of rows from which the columns' scales are estimated
 ASTRAY = 4.0  # largest ratio of all rows' mean squared norm to the sample's; beyond, use all rows
 ORDINARY = 16.0  # a row up to this many times the median squared norm is ordinary
-FLAT = 1e-12  # variance of a column over its mean square; a smaller variance is rounding
-ROUNDING = {4: 1e-5, 8: 1e-9}  # relative rounding of an objective, by the bytes of a number
+FLAT = 1e-12  # variance divided by mean square of a column; a smaller variance is rounding
+ROUNDING = {4: 1e-5, 8: 1e-9}  # relative rounding error of an objective, by bytes per number
 
 
 def share_of_tolerance(problem: RowProblem) -> float:
-    """Return the factor that makes a tolerance meaningful for small targets too.
+    """Return the factor by which a tolerance is multiplied if the targets are small.
 
-    A tolerance is meant for losses of about 1, as in classification, but the losses of a regression
-    depend on the targets' unit. The factor is 1 if targets deviate from their mean by about 1 or
-    more.
+    A tolerance is meant for losses of about 1, as in a classification, but the losses of a
+    regression depend on the unit of the targets. The factor is 1 for a classification, and if
+    targets deviate from their mean by about 1 or more. The problem is only read. The call is
+    collective: every rank that has a part of the rows must make it, and all ranks get the same
+    number.
     """
     if not problem.is_regression or not problem.n_all:
         return 1.0
@@ -60,7 +64,7 @@ def share_of_tolerance(problem: RowProblem) -> float:
 
 
 def zeros(problem: RowProblem) -> Model:
-    """Return the model of zeros."""
+    """Return a model whose coefficients and intercepts are zeros."""
     shape = problem.n_columns, problem.n_features
     return Model(np.zeros(shape), np.zeros(shape[0]))
 
@@ -74,7 +78,15 @@ def along(
     lengths: np.ndarray,
     most: float = math.inf,
 ) -> np.ndarray:
-    """Return every column's loss sums at `lengths` along a direction; a lone one's up to `most`."""
+    """Return the sum of losses of every column at some lengths along a direction.
+
+    without : margins of the rows at the model, without intercepts
+    change : change of the margins per length of the direction
+    lengths : shape (n_columns,), a length for each column
+    most : with a single column, a sum above this number may be too small, because the pass ends
+
+    All ranks that have a part of the rows must call this function.
+    """
     out = np.empty(problem.n_columns)
     line = without, change, intercept, lengths
     scratch = np.empty(problem.n_columns)
@@ -86,7 +98,8 @@ class Scales(NamedTuple):
     """The sizes of the columns.
 
     means, squares : shape (n_features,), means of the columns, and means of their squares
-    curvature : second derivative of the mean loss by its prediction, or a substitute with kinks
+    curvature : second derivative of the mean loss with respect to its prediction, or a substitute
+        for losses with kinks
     """
 
     means: np.ndarray
@@ -95,10 +108,12 @@ class Scales(NamedTuple):
 
 
 class Direction:
-    """One scaled step from a model: its change, and the objective's slope along it.
+    """A scaled step from a model: the change of the model, and the objective's slope along it.
 
-    rows : the problem's rows, or fewer
+    rows : the problem's rows, or some of them
     fall : shape (n_columns,), initial decrease of a column's objective per length of the direction
+
+    The constructor and the methods, except `model_at`, are collective calls.
     """
 
     def __init__(self, problem: RowProblem, rows: Any, model: Model) -> None:
@@ -135,7 +150,9 @@ class Direction:
         return gains
 
     def _scan(self, every: int) -> tuple[Scales, Scales | None]:
-        """Fill the margins and gradients; return the columns' scales, and the scales for `bend`.
+        """Compute margins and gradients; return the columns' scales, and the scales for `bend`.
+
+        The results are stored in `without`, `gradient` and `slope_sums`.
 
         every : interval of the rows from which the scales are estimated
         """
@@ -184,13 +201,13 @@ class Direction:
         return all_rows, Scales(means, squares, all_rows.curvature * bent / weights)
 
     def _aim(self, scales: Scales) -> None:
-        """Set the direction and its fall."""
+        """Compute the direction and its fall from the columns' scales; store them in `self`."""
         curvature, means = scales.curvature, scales.means
         variance = np.maximum(scales.squares - means * means, FLAT * scales.squares)
         self.fall[:] = 0.0
         for c in range(self.problem.n_columns):
             of_losses = self.gradient[:, c] / self.size
-            if self.problem.fit_intercept:  # as for centred columns
+            if self.problem.fit_intercept:  # the columns are treated as centred
                 of_intercept = self.slope_sums[c] / self.size
                 of_losses -= means * of_intercept
                 move = self._scaled(c, of_losses, curvature * variance)
@@ -201,7 +218,7 @@ class Direction:
             self.fall[c] -= float(of_losses @ move) + self._penalty_slope(c)
 
     def _go(self) -> None:
-        """Set the margins' change per length of the direction."""
+        """Compute the change of the margins per length of the direction; write it to `change`."""
         n, columns = len(self.rows.y), self.problem.n_columns
         direction = self.direction.reshape(-1)
         fill_margins(self.rows, 0, n, direction, np.empty(columns), self.change)
@@ -215,11 +232,13 @@ class Direction:
         bound: float = 0.0,
         means: np.ndarray | float = 0.0,
     ) -> np.ndarray:
-        """Set and return a column's step, proximal if the penalty has an l1 part.
+        """Compute and return the step of column `c`, and store it as a column of `direction`.
 
-        curvature : curvature of each feature by itself
-        bound : factor of the curvature that all features share along their means: without an
-            intercept, columns far from zero are nearly collinear
+        If the penalty has an l1 part, the step is proximal.
+
+        curvature : curvature along each feature alone
+        bound : factor of the curvature along the vector `means`, which all features share, because
+            columns far from zero are nearly collinear without an intercept
         """
         problem = self.problem
         l1, l2 = problem.strengths
@@ -232,7 +251,7 @@ class Direction:
             steps -= common * (bound * (means @ steps) / (1.0 + bound * (means @ common)))
         to = at - steps
         to = np.copysign(np.maximum(np.abs(to) - l1 * over, 0.0), to)
-        # in the rows' precision: margins and model must change by the same direction
+        # in the rows' dtype, because margins and model must change by the same direction
         self.direction[:, c] = np.where(np.isfinite(to), to - at, 0.0)
         return self.direction[:, c].astype(np.float64)
 
@@ -245,12 +264,12 @@ class Direction:
         return slope
 
     def model_at(self, lengths: np.ndarray) -> Model:
-        """Return the model at lengths along the direction."""
+        """Return the model at some lengths along the direction, one for each column."""
         coef = self.w + self.direction * lengths
         return Model(coef.T.astype(self.problem.dtype), self.intercept + self.step * lengths)
 
     def objective(self, lengths: np.ndarray, most: float = math.inf) -> np.ndarray:
-        """Return the objective of every column at lengths; values above `most` are lower bounds."""
+        """Return each column's objective at its length; values above `most` are lower bounds."""
         l1, l2 = self.problem.strengths
         parts = self.without, self.change, self.intercept, lengths
         value = along(self.problem, self.rows, *parts, most * self.size)
@@ -265,8 +284,9 @@ class Direction:
 def gain_of(problem: RowProblem, model: Model, enough: float) -> tuple[float, float]:
     """Return the total gain of scaled steps from a model, and the objective at the model.
 
-    At most `STEPS` steps are taken, and only as long as more steps like the last could bring the
-    gain to `enough`. At an optimum only one step is taken.
+    At most `STEPS` steps are taken. The steps end once the total gain exceeds `enough`, or if the
+    remaining steps, each with the gain of the last step, would not bring the gain to `enough`. At
+    an optimum only one step is taken. All ranks that have a part of the rows must call this.
     """
     total, objective = 0.0, None
     for left in range(STEPS, 0, -1):
@@ -280,12 +300,13 @@ def gain_of(problem: RowProblem, model: Model, enough: float) -> tuple[float, fl
 
 
 def _step(problem: RowProblem, model: Model, enough: float) -> tuple[float, float, Model]:
-    """Take one scaled step; return its gain, the objective before it, and the model after it.
+    """Take a scaled step; return its gain, the objective before it, and the model after it.
 
-    The gain, the largest of any column, is concave in the length and starts with a known slope. So
-    the search begins at the length at which a straight line would gain `SLOPE` times a part of
-    `enough`. If this length gains nothing, no length gains more than the straight line does at this
-    length, and for most objectives every length gains less than half of that part.
+    The gain is the largest gain of any column. It is a concave function of the length, with a known
+    slope at length 0. So the search begins at the length at which a straight line with this slope
+    would gain `SLOPE` times the part 1 / `STEPS` of `enough`. If there is no gain at this length,
+    the gain at any other length is at most the value of the straight line at this length. For most
+    objectives it is then less than half of that part.
     """
     coupled = problem.loss in losses.COUPLED
     with errstate(all="ignore"):

@@ -1,9 +1,9 @@
 """The optimal intercepts for given margins of the rows without intercepts.
 
-The intercept is the only coordinate that every row has, at full size. If the features of a row are
-small, as in text, the intercept has by far the largest curvature. The noise of the steps then still
-moves it when all other coordinates have settled. An evaluation knows the margins anyway, so the
-optimum takes only a few steps of Newton's method on one number per row.
+Every row contributes to the intercept, with the value 1. If the features of a row are small, as in
+text, the intercept has by far the largest curvature. Then the noise of the steps still moves the
+intercept when all other coordinates have settled. An evaluation computes the margins in any case.
+So the optimal intercept takes only a few steps of Newton's method, each on one number per row.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from hogshare.system.interrupts import DeferredSignals
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6
-PART_ROWS = 1 << 17  # number of margins that are worth a thread
-FLAT = 1e-10  # share of the largest curvature; along directions with less nothing changes
-FAR = 4.0  # longest step that is not shortened if curvatures decay with the margins
-# how fast the curvature decays: see `trusted`
+PART_ROWS = 1 << 17  # number of margins for which a thread saves time
+FLAT = 1e-10  # share of the largest curvature; directions with less curvature are left out
+FAR = 4.0  # longest step that `trusted` does not shorten
+# rate of change of the logarithm of the curvature, see `trusted`
 FALLS_OFF = {losses.LOG_LOSS: 1.0, losses.MULTINOMIAL: 2.0, losses.MODIFIED_HUBER: 1.0}
 
 
 def best_without_features(problem: RowProblem) -> np.ndarray:
-    """Return start intercepts: the optimum at zero coefficients for the log loss of one column.
+    """Return initial intercepts: the optimum at zero coefficients for the log loss of one column.
 
-    The optimum is the log odds. The intercepts are zeros for other losses, and if the rows of a
-    class are missing or have no weight.
+    The optimum is the log odds. The intercepts are zeros for other losses, or if a class has no
+    rows or no weight. All ranks that have a part of the rows must call this function.
     """
     start = np.zeros(problem.n_columns)
     if losses.CODES[problem.loss] != losses.LOG_LOSS or problem.n_columns > 1:
@@ -61,16 +61,17 @@ def best_intercepts(
     """Find intercepts at which the mean slope of the losses is nearly zero, by Newton's method.
 
     A long step is first shortened (`trusted`). Each step is halved until the largest slope
-    decreases. Intercepts are rounded to the problem's dtype.
+    decreases, at most `MAX_HALVINGS` times. Intercepts are rounded to the problem's dtype. All
+    ranks that have a part of the rows must call this function.
 
     problem : problem with a smooth loss
     margins : shape (n_rows * n_columns,), margins of the rows without intercepts
-    start : shape (n_columns,)
-    enough : mean slope that is small enough
-    parts : first and last row of each part of the rows
+    start : shape (n_columns,), initial intercepts
+    enough : mean slope at which the search ends
+    parts : for each part of the rows, its first row and the row after its last
     each : ``each(function, parts)`` calls the function with every part
 
-    Returns float64 of shape (n_columns,): `start` itself if no step makes the slopes smaller.
+    Returns float64 of shape (n_columns,), equal to `start` if no step makes the slopes smaller.
     """
     n, n_rows = problem.n_columns, max(1, problem.n_all)
     if problem.n_rows * n < PART_ROWS * len(parts):
@@ -95,8 +96,8 @@ def best_intercepts(
         largest = np.abs(slope).max()
         if not (enough < largest < np.inf) or not np.isfinite(bend).all():
             break
-        # the shortest step: if a loss couples the columns, shifting all of them changes nothing
-        with DeferredSignals():  # NumPy changes its error state meanwhile
+        # the shortest solution: if a loss couples the columns, a common shift changes nothing
+        with DeferredSignals():  # NumPy changes its error state during this call
             step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
         if not np.isfinite(step).all():  # the curvature was subnormal
             break
@@ -114,18 +115,19 @@ def best_intercepts(
 
 
 def trusted(problem: RowProblem, step: np.ndarray) -> np.ndarray:
-    """Shorten a long step of Newton's method to the part along which the losses still fall.
+    """Shorten a long step of Newton's method to the part along which the losses decrease.
 
-    The curvature of the log loss changes by a factor of at most ``exp(d)`` over a distance d, and
-    the curvature of a softmax loss by at most ``exp(2 d)``. Let s be the length of a step (in the
-    largest coordinate; twice as much for a softmax). Then the losses fall at least along the first
-    ``log(1 + s) / s`` of the step (Bach 2010, "Self-concordant analysis for logistic regression").
-    If the margins of all rows are 300, curvatures are 1e-130. The full step is then 1e130 long, and
-    the slopes at its end may even be smaller, because only rows of the other class have slopes at
-    this end.
+    Over a distance d, the curvature of the log loss changes by a factor of at most ``exp(d)``, and
+    the curvature of a softmax loss by a factor of at most ``exp(2 d)``. Let s be the length of the
+    step's largest coordinate, and for a softmax twice this length. Then the losses decrease at
+    least along the share ``log(1 + s) / s`` of the step (Bach 2010, "Self-concordant analysis for
+    logistic regression"). For example, if the margins of all rows are 300, curvatures are 1e-130,
+    and the full step has the length 1e130. The slopes at its end may even be smaller than before
+    the step, because there only rows of the other class have slopes. So the test of slopes in
+    `best_intercepts` would accept the full step.
 
     The modified Huber loss has no such bound, because its curvature ends at the margins 1 and -1.
-    Its steps are shortened like the log loss's steps, without a guarantee.
+    Its steps are shortened as for the log loss, without a guarantee.
     """
     length = np.abs(step).max()
     speed = FALLS_OFF.get(losses.CODES[problem.loss])

@@ -1,7 +1,7 @@
 """The distance of a model from the optimum: gradient mapping and duality gap, by passes over rows.
 
-Gradient mapping and gap are evaluated at the model itself, outside the workers' kernels. This
-module starts no thread. To run the parts of a pass in parallel, a caller passes `each`.
+Gradient mapping and gap are evaluated at the model itself, outside of the workers' kernels. This
+module starts no thread. A caller that wants to run the parts of a pass in parallel passes `each`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hogshare.problems.model import Model, shrunk
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-HARDLY_SHRUNK = 0.999  # shrink factor: above it the gap may be 0.1 % of the objective too large
-PART_VALUES = 1 << 18  # number of stored values that are worth a thread
+HARDLY_SHRUNK = 0.999  # above this factor the gap is too large by at most 0.1 % of the objective
+PART_VALUES = 1 << 18  # number of stored values for which a thread saves time
 
 
 def components(
@@ -43,8 +43,8 @@ def components(
     """Return each feature's largest component, over all columns, of the scaled gradient mapping.
 
     coef : shape (n_columns, n_features), coefficients
-    of_losses : shape (n_columns, n_features), gradient of the mean loss by the coefficients
-    of_intercepts : shape (n_columns,), gradient of the mean loss by the intercepts
+    of_losses : shape (n_columns, n_features), gradient of the mean loss with respect to `coef`
+    of_intercepts : shape (n_columns,), gradient of the mean loss with respect to the intercepts
     """
     slope = of_losses + problem.l2 * coef
     if units.origin.any():
@@ -60,10 +60,12 @@ def components(
 
 
 class OptimalityPass:
-    """The results of a pass over a part of the rows at a model, stored with these rows.
+    """The results of a pass over a part of the rows at a model, in the process of these rows.
 
     slopes : float64 array of shape (n_rows, n_columns), the weighted derivative of every row's loss
-    losses : losses of the columns; meaningless if the slopes were passed
+    losses : losses of the columns; meaningless if the slopes were passed as an argument
+
+    The constructor makes the pass. With `settle` it is collective: all ranks must call it.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class OptimalityPass:
         columns = problem.n_columns
         known = slopes is not None
         self._slopes = np.empty(problem.n_rows * columns)
-        # margins are not needed once the slopes are known: `add_gradient` overwrites them in place
+        # if only slopes are wanted, `add_gradient` overwrites the margins with them
         margins = np.empty_like(self._slopes) if known else self._slopes
         if slopes is not None:
             self._slopes[:] = np.asarray(slopes).reshape(-1)
@@ -110,17 +112,20 @@ class OptimalityPass:
 
     @property
     def slopes(self) -> np.ndarray:
-        """Slopes of the rows."""
+        """Slopes of the rows, a view."""
         return self._slopes.reshape(self.problem.n_rows, self.problem.n_columns)
 
     def sums(self) -> list[Any]:
-        """Return gradient and slopes by sign, losses, slopes times margins, and all slopes."""
+        """Return sums over rows: gradient and slopes by sign, losses, products, and all slopes.
+
+        A product is a row's slope times its margin.
+        """
         names = ("gradient", "slopes", "losses", "products")
         # NumPy sums all slopes: the last bit of the kernel's sum depends on their memory address
         return [*(sum(getattr(s, name) for s in self._sums) for name in names), self.slopes.sum(0)]
 
     def conjugates(self, shrink: np.ndarray) -> tuple[np.ndarray]:
-        """Return the sum of the losses' conjugates at the slopes, shrunk by their sign."""
+        """Return the sum of the losses' conjugates at the slopes, multiplied by factors by sign."""
         problem = self.problem
 
         def conjugates(part: tuple[int, int]) -> float:
@@ -133,20 +138,24 @@ class OptimalityPass:
 class Optimality:
     """One evaluation of a model; if processes divide the rows, all must make it.
 
-    model : model whose last iterate is evaluated
-    slopes : shape (n_rows, n_columns), slopes that replace the losses' derivatives at the model in
-        the dual point: a rule's memory of the rows. At a kink a loss has many derivatives, and only
-        with the right ones is the gap of an optimal model zero.
+    model : model whose last iterate is evaluated; it is only read
+    slopes : shape (n_rows, n_columns), slopes for the dual point in place of the losses'
+        derivatives at the model, such as a rule's memory of the rows, or None. At a kink a loss has
+        many derivatives, and the gap of an optimal model is zero only with the right ones.
     with_gap : whether `gap` will be called
-    settle : for smooth losses, first move the intercepts until the mean slope of the losses is at
-        most this number; None: evaluate the model as it is
-    how : how a process makes the pass: `each` and `n_parts`, where ``each(function, parts)`` calls
-        the function with each of at most `n_parts` parts
+    settle : for smooth losses, mean slope of the losses to which the intercepts are moved before
+        the evaluation, or None to evaluate the model as it is
+    how : arguments of the pass in a process: `n_parts`, the largest number of parts, and `each`,
+        where ``each(function, parts)`` calls the function with each part
 
     Attributes
     ----------
     passed : OptimalityPass or handle
-        Passes over all parts of the rows, as `LinearProblem.cached` returns them.
+        The passes over all parts of the rows, as `LinearProblem.cached` returns them.
+    objective : float
+        The objective at the model.
+    intercept : ndarray of shape (n_columns,)
+        The evaluated intercepts, which differ from the model's with `settle`.
     """
 
     def __init__(
@@ -163,7 +172,7 @@ class Optimality:
         self.coef = np.asarray(model.coef, np.float64)
         self.intercept = np.asarray(model.intercept, np.float64)
         n_signs = 2 if with_gap and problem.fit_intercept else 1
-        if slopes is not None or settle is not None:  # only with rows in memory: all, or a rank's
+        if slopes is not None or settle is not None:  # only for rows in this process's memory
             how |= {"slopes": slopes, "settle": settle}
         self.passed = problem.cached(OptimalityPass, self.coef, self.intercept, n_signs, **how)
         if settle is not None:
@@ -171,16 +180,16 @@ class Optimality:
         found = problem.total(OptimalityPass.sums, of=self.passed)
         by_sign, self._slope_sums, of_losses, products, self._all_slopes = found
         self._by_sign = by_sign.reshape(n_signs, problem.n_features, problem.n_columns)
-        # Fenchel's and Young's equality is true only for slopes that are the derivatives
+        # the Fenchel-Young equality holds only if the slopes are the derivatives of the losses
         self._conjugates = None if slopes is not None else products - of_losses
         self.objective = float(of_losses.sum()) / max(1, problem.n_all)
         self.objective += problem.penalty_at(self.coef)
 
     def gradient(self) -> float:
-        """Return the largest component of the gradient mapping, intercepts included.
+        """Return the largest component of the gradient mapping, including the intercepts.
 
         The component is in the columns' units. `hogshare.problems.linear.units` defines these
-        units, and the mapping with l1.
+        units, and the gradient mapping for a penalty with an l1 part.
         """
         problem, n_rows = self.problem, max(1, self.problem.n_all)
         of_losses = self._by_sign.sum(axis=0).T / n_rows
@@ -198,28 +207,30 @@ class Optimality:
         return largest
 
     def slopes_of(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient without the l1 part, for coefficients and for intercepts."""
+        """Return the gradients without the l1 part with respect to coefficients and intercepts."""
         n_rows = max(1, self.problem.n_all)
         of_losses = self._by_sign.sum(axis=0).T / n_rows
         return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
 
     def relative_gap(self) -> float:
-        """Return the gap relative to the objective."""
+        """Return the duality gap divided by the size of the objective."""
         return self.gap() / max(abs(self.objective), np.finfo(float).tiny)
 
     def gap(self) -> float:
-        """Return the objective minus the dual (Fenchel) at a feasible point made of the slopes.
+        """Return the duality gap: the objective minus Fenchel's dual at a feasible point.
 
-        With an intercept the slopes must sum to zero. So either the positive or the negative slopes
-        are shrunk, whichever have the larger sum. With l1 and no l2 the gradient must not exceed
-        l1. So the slopes of a column are shrunk until it does not, as in scikit-learn's coordinate
-        descent.
+        The point is made of the slopes, which are shrunk until the point is feasible. With an
+        intercept the slopes must sum to zero. So either the positive or the negative slopes are
+        shrunk, whichever have the larger sum. With l1 and without l2 no component of the gradient
+        may exceed l1. So the slopes of a column are shrunk until no component does, as in
+        scikit-learn's coordinate descent.
 
-        A loss that couples the columns needs slopes that are differences of probabilities. This
-        remains true with one factor for all slopes, but not with one factor for each sign. So the
-        sum of an intercept's slopes then counts as if the best intercepts were at most
-        ``1 + 2 |intercept|`` from zero. The gap is a bound if they are. The sum adds nothing if the
-        intercepts have been settled.
+        For a loss that couples the columns, the slopes must remain differences of probabilities.
+        They do if all slopes are multiplied by one factor, but not if positive and negative slopes
+        have different factors. So in this case the sum of the slopes is not shrunk to zero. The gap
+        instead contains the sum of an intercept's slopes times ``1 + 2 |intercept|``. The result is
+        a bound if the best intercepts are at most ``1 + 2 |intercept|`` from zero. This term is
+        zero if the intercepts have been settled.
         """
         problem = self.problem
         n_rows = max(1, problem.n_all)
@@ -235,7 +246,7 @@ class Optimality:
             with errstate(invalid="ignore", divide="ignore"):
                 shrink[ABOVE] = np.where(above > 0.0, smaller / above, 1.0)
                 shrink[BELOW] = np.where(below > 0.0, smaller / below, 1.0)
-        # not strict: with one sum for both signs all factors are still 1
+        # strict=False: with one sum for both signs, all factors are still 1
         signs = zip(shrink, self._by_sign, strict=False)
         gradient = sum(s * one for s, one in signs) / n_rows
         dual = 0.0
@@ -250,11 +261,11 @@ class Optimality:
         return self.objective - (dual - self._sum_of_conjugates(shrink) / n_rows) + slack
 
     def _sum_of_conjugates(self, shrink: np.ndarray) -> float:
-        """Return the conjugates' sum at the shrunk slopes; if hardly shrunk, an upper bound.
+        """Return the sum of conjugates at the shrunk slopes, or an upper bound if hardly shrunk.
 
-        A conjugate f is convex and f(0) = 0, because no loss is below zero. So with a factor s, f(s
-        a) is at most s f(a). This bound is known without a pass, and it is too large by at most (1
-        - s) times the row's loss.
+        A conjugate f is convex, and f(0) = 0 because the least value of a loss is zero. So for a
+        factor s between 0 and 1, ``f(s a)`` is at most ``s f(a)``. This bound needs no pass over
+        the rows. It is too large by at most (1 - s) times the loss of the row.
         """
         problem = self.problem
         if self._conjugates is not None and shrink.min() >= HARDLY_SHRUNK:
@@ -263,7 +274,7 @@ class Optimality:
 
 
 def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:
-    """Return parts of the rows of even size, as many as are worth a thread."""
+    """Return parts of the rows of equal size, at most `n_parts`, each large enough for a thread."""
     count = max(1, min(n_parts, problem.nnz // PART_VALUES, problem.n_rows))
     borders = np.linspace(0, problem.n_rows, count + 1).astype(int)
     return [(int(a), int(b)) for a, b in itertools.pairwise(borders)]

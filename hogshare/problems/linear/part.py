@@ -1,8 +1,8 @@
 """A linear problem whose rows are divided into parts, one per process.
 
-A process steps through its own part. It knows the number and the sizes of the other rows, on which
-steps and penalties depend. The objective is a mean over all rows, so all processes must evaluate it
-together, at the same model.
+A process steps through its own part. It also knows the number and the sizes of all rows, on which
+steps and penalties depend. The objective is a mean over all rows, so all processes must evaluate
+the objective at the same time, at the same model.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from hogshare.problems.linear.problem import LinearProblem
 class Sizes(NamedTuple):
     """The number of some rows, and their sizes.
 
+    n_rows : number of rows
     mean, largest : mean and largest squared norm of the rows
-    sharpness : as `LinearProblem.sharpness`; for all rows the mean over the parts
-    weight : the largest weight of a row and its class
+    sharpness : `LinearProblem.sharpness` of the rows; for all rows, the mean over the parts
+    weight : largest product of the weights of a row and its class
     nonzeros : number of stored entries
     """
 
@@ -69,13 +70,13 @@ def together(parts: Sequence[Sizes]) -> Sizes:
 
 @dataclass(frozen=True)
 class PartOfRows(LinearProblem):
-    """A part of the rows of a linear problem; calls marked "joint" must be made by all processes.
+    """Some rows of a linear problem; all processes must make the calls marked "collective".
 
     whole : sizes of all rows
     numbers : int64 of shape (n_rows,), numbers of these rows among all rows
-    stated : function that returns the `identity` of the problem of all rows; joint
-    add : ``add(numbers)`` returns the sum of all processes' arrays, with the same bits in each
-        process; joint
+    stated : function that returns the `identity` of the problem of all rows (collective)
+    add : function ``add(array)`` that returns the sum of the arrays of all processes, with the same
+        bits in each process (collective)
     """
 
     whole: Sizes = field(default=Sizes(0, 0.0, 0.0, 0.0, 0.0), compare=False)
@@ -94,21 +95,21 @@ class PartOfRows(LinearProblem):
         return int(self.whole.nonzeros)
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """Return the sums of arrays over all parts of the rows; joint."""
+        """Return the sums of arrays over all parts of the rows (collective)."""
         return added_up(self.add, numbers)
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
-        """Return one mask of all rows from the masks of all parts; joint."""
+        """Return one mask of all rows from the masks of all parts (collective)."""
         found = np.zeros(self.n_all)
         found[self.numbers] = mask
         return self.totals(found)[0] > 0.0
 
     def identity(self) -> dict[str, Any]:
-        """Return the identity of the problem of all rows, for checkpoints; joint."""
+        """Return the identity of the problem of all rows, for checkpoints (collective)."""
         return self.stated()
 
     def pooled_mean(self, value: float, weight: float) -> float:
-        """Return the weighted mean of a number over all parts; joint."""
+        """Return the weighted mean of a number over all parts (collective)."""
         total, weights = self.totals(np.array([value * weight if weight else 0.0, weight]))[0]
         return float(total) / max(float(weights), np.finfo(float).tiny)
 
@@ -133,7 +134,7 @@ class PartOfRows(LinearProblem):
         return self.whole.weight
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
-        """Return the objective of all rows at a model; joint."""
+        """Return the objective of all rows at a model (collective)."""
         coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
         penalty = self.penalty_at(coef)
         mean = super().objective(coef, intercept) - penalty
@@ -153,7 +154,7 @@ def part_of(
     stated: Callable[[], dict[str, Any]],
     add: Callable[[np.ndarray], np.ndarray],
 ) -> PartOfRows:
-    """Return a problem as a part of a whole; see `PartOfRows` for the parameters."""
+    """Return a problem as a part of a larger problem; `PartOfRows` describes the parameters."""
     names = [one.name for one in dataclasses.fields(LinearProblem)]
     own = {name: getattr(problem, name) for name in names}
     return PartOfRows(**own, whole=whole, numbers=numbers, stated=stated, add=add)
@@ -165,9 +166,11 @@ def dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
 
 
 def is_dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
-    """Return bools (n_rows,): rows of some hands if rows are dealt one by one to `of` hands.
+    """Return a mask (n_rows,) of the rows of some receivers, if `of` receivers get rows in order.
 
-    hands : numbers of the hands, from 0
+    Receiver k gets row k and each `of`-th row after it.
+
+    hands : numbers of the receivers, from 0
     """
     hand = np.arange(n_rows) % of
     return (hand >= hands.start) & (hand < hands.stop)

@@ -1,4 +1,4 @@
-"""Sharpness: curvature of the losses of a problem's rows, with weights and the targets' unit."""
+"""Sharpness: the curvature of the losses of a problem's rows, with weights."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hogshare.kernels.rules import losses
 
 
 def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> float:
-    """Return the curvature of a loss; for kinks, one over the width that the loss resolves.
+    """Return the curvature of a loss, or for a loss with a kink one over a width.
 
-    For classes the width is the margin, 1. Targets of a regression have no such unit. Their width
-    is their distance from each other (`spread`), so the steps grow with the targets. The curvature
-    is multiplied by the mean weight, because in a proximal step no row weighs too much, and no row
-    is too large.
+    The width is the distance of predictions that the loss must distinguish. For classes the width
+    is the margin, 1. For a regression the width is the distance of the targets from each other
+    (`spread`), so steps are proportional to the targets. The curvature is multiplied by the mean
+    weight, not by the largest, because a proximal step is valid for rows of any weight and size.
 
     sizes : shape (n_rows,), from `row_sizes`
-    y : shape (n_rows,), targets; one in `every` is read
+    y : shape (n_rows,), targets, of which each `every`-th is read
     """
     heavy = sizes > 0.0
     sharp = losses.CURVATURE[losses.CODES[loss]]
@@ -45,9 +45,9 @@ def spread(targets: np.ndarray) -> float:
 
 
 def row_sizes(rows: RowArrays, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
-    """Return each row's largest weight in any column: its own weight times its class's.
+    """Return each row's largest weight in any column: its weight times the weight of its class.
 
-    positive, negative : as in a linear problem
+    positive, negative : weights of classes, as in `LinearProblem`
     """
     if len(positive) == 1:
         sizes = np.where(rows.y > 0.0, positive[0], negative[0])

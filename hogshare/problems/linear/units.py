@@ -1,33 +1,35 @@
 """Units in which the components of a gradient are compared: the units of the columns.
 
-A coefficient's unit is one over its column's unit, and the gradient's component has the column's
-unit. If a column is in kilometres instead of metres, its component is a thousandth. So the column
-with the largest numbers would determine the "largest component". Therefore a component is divided
-by its column's size D. A constant factor of a column then changes nothing but the effect of the
-penalty.
+The unit of a coefficient is one over the unit of its column, and the gradient's component has the
+unit of the column. If a column is in kilometres instead of metres, its component is a thousandth as
+large. So the column with the largest values would determine the "largest component". Therefore a
+component is divided by its column's size D. Then a constant factor of a column changes only the
+effect of the penalty.
 
-**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``. p is
-the share of the rows that have the feature, L is the loss's curvature (times the mean weight), and
-r^2 is the mean square of the feature's values in these rows. The size is defined by
+**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``. Here p
+is the share of the rows that have the feature, L is the curvature of the loss (times the mean
+weight), and r^2 is the mean square of the feature's values in these rows. The size is defined by
 ``D^2 = H / (L p) = r^2 + l2 / (L p)``. One step along that coefficient can gain ``g^2 / (2 H)``,
-where g is the component. So it gains at most ``tol^2 / (2 L p)`` if ``|g| / D <= tol``, for any
-units, values and penalty. If a column's numbers are so small that the penalty dominates H, the
-penalty dominates D too. For values of 0 and 1, and for standardised columns, r is 1, and without a
-penalty the component does not change.
+where g is the component. So if ``|g| / D <= tol``, the step gains at most ``tol^2 / (2 L p)``, for
+any units, values and penalty. If the values of a column are so small that the penalty dominates H,
+the penalty also dominates D. For values of 0 and 1, and for standardised columns, r is 1, so
+without a penalty the component does not change.
 
-**Origin.** If a column has no zeros and the model has an intercept, the column is taken about its
-mean m. Its component is then ``g - m g_intercept``: the objective's change when the intercept moves
-along. r is then the deviation, so a column of years, about 1700 or more, counts by its variation.
+**Origin.** If a column has no zeros and the model has an intercept, the column's values are
+measured from their mean m. The component is then ``g - m g_intercept``: the change of the objective
+if the intercept changes by -m times the change of the coefficient. In this case r is the deviation
+of the column. So for a column of years, values of about 1700 or more, only the variation counts.
 
-**Common unit.** Rows of text have values of about a tenth in all features. If the typical size, the
-geometric mean over all values, is below 1, sizes are divided by it, but multiplied by at most 20.
-So small units of all columns do not hide a large gradient either.
+**Common unit.** Rows of text have values of about a tenth in all features. The typical size is the
+geometric mean over all values. If the typical size is below 1, all sizes are divided by the typical
+size, or by 1/20 if the typical size is smaller. So small values in all columns do not hide a large
+gradient.
 
-With l1 the gradient mapping is the gradient mapping of the coefficients ``D w``: their change by a
-step of length 1 along ``g / D``, followed by the shrinkage by ``l1 / D``.
+With an l1 penalty, the gradient mapping is defined for the coefficients ``D w``. It is the change
+of these coefficients by a step of length 1 along ``g / D``, followed by a shrinkage by ``l1 / D``.
 
-A sample of the rows describes the columns. If few sampled rows have a column, and the column may
-decide, it is read in all rows.
+The statistics of a column come from a sample of the rows. If few sampled rows have the column, and
+the column may have the largest component, the column is read in all rows.
 """
 
 from __future__ import annotations
@@ -42,10 +44,10 @@ from hogshare.kernels.rows.row_views import RowArrays
 from hogshare.kernels.rules import losses
 from hogshare.problems.kernel_arrays import frozen
 
-FEWEST = 4  # number of a column's values in a sample that are enough to describe the column
-UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as one of its rows
-CANCELLED = 1e-6  # a deviation below this share of a squared distance has lost its digits
-CONSTANT = 1e-28  # a deviation below this share of a squared mean is rounding
+FEWEST = 4  # number of values in a sample that suffice to describe a column
+UNSEEN = 3.0  # number of values that a sample may have missed, added to its count
+CANCELLED = 1e-6  # a variance below this share of a squared distance has lost its digits
+CONSTANT = 1e-28  # a variance below this share of a squared mean is rounding
 LEAST_UNIT = 0.05
 
 
@@ -72,7 +74,7 @@ class Features(NamedTuple):
     weight: float
 
     def with_known(self, places: np.ndarray, others: Features) -> Features:
-        """Return these statistics, with the statistics of the features `places` from `others`."""
+        """Return a copy with the statistics of the features `places` from `others`."""
         whole = {
             name: getattr(self, name).copy() for name in ("origin", "square", "share", "known")
         }
@@ -95,12 +97,12 @@ class Units(NamedTuple):
 
 
 def total_of(rows: RowArrays) -> Total:
-    """Return the `Total` of rows that are all rows of a problem."""
+    """Return the `Total` function of rows that are all rows of a problem."""
     return lambda function, *args: function(rows, *args)
 
 
 def first_row(rows: RowArrays, n_features: int, places: np.ndarray | None) -> Any:
-    """Return the first dense row, or its features `places`, and 1; zeros if there are no rows."""
+    """Return the first dense row, or its features `places`, and 1; return zeros without rows."""
     about = np.zeros(n_features)
     if rows.width and len(rows.y):
         row = rows.data[: rows.width]
@@ -109,7 +111,10 @@ def first_row(rows: RowArrays, n_features: int, places: np.ndarray | None) -> An
 
 
 def deviations(rows: RowArrays, every: int, about: np.ndarray, places: np.ndarray | None) -> Any:
-    """Return count, sum and sum of squares of the deviations of features' nonzero values."""
+    """Return count, sum and sum of squares of the deviations of nonzero values, by feature.
+
+    about : numbers from which the deviations are measured
+    """
     if places is not None:
         values = rows.data.reshape(-1, rows.width)[:, places]
         rows = rows._replace(data=frozen(values.reshape(-1)), width=len(places))
@@ -127,8 +132,8 @@ def features_of(
 ) -> Features:
     """Return statistics of the features from every `every`-th row.
 
-    total : total over the parts of the rows
-    places : the features of dense rows to describe; None: all features
+    total : function that sums over the parts of the rows
+    places : numbers of the features of dense rows to describe, or None for all features
     """
     about, parts = total(first_row, n_features, places)
     about = about / max(1.0, parts[0])
@@ -156,7 +161,7 @@ def features_of(
 
 
 def units_of(features: Features, loss: str, l2: float, n_rows: int) -> Units:
-    """Return the sizes of a problem's features for its loss and penalty."""
+    """Return the units of a problem's features for its loss and penalty."""
     sharp = losses.CURVATURE[losses.CODES[loss]] * features.weight
     square, share = np.where(features.known, features.square, 0.0), features.share
     counted = features.known & (square > 0.0)
