@@ -86,7 +86,7 @@ class Member:
         fds : descriptors for the task. The member gets duplicates, and closes them after the task;
             the caller's descriptors stay open.
 
-        Raises BufferError if more than 64 MiB wait for the member: data belongs in an arena.
+        Raises BufferError if more than 64 MiB wait for the member. Put large data into an arena.
         """
         if len(fds) > fork_helper.MAX_FDS:
             raise ValueError(
@@ -546,7 +546,7 @@ def what_became(code: int) -> str:
 def _start(fd: int) -> subprocess.Popen[bytes]:
     """Start the helper without waiting for it.
 
-    The helper gets: (1) the caller's module path (-P: with no entry before it); (2) a session of
+    The helper gets: (1) the caller's module path (-P adds no entry before it); (2) a session of
     its own, which the terminal's signals do not reach; (3) one thread for the numerical libraries,
     because the crew has one process for each core, and a process that forks must have one thread.
     """

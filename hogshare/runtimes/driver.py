@@ -64,12 +64,12 @@ def back_off(attempts: int, yields: int = YIELDS) -> int:
     """Wait a little, longer with every failed attempt; return the nanoseconds waited.
 
     attempts : number of failed attempts so far
-    yields : number of attempts after which this function yields, by a sleep of zero seconds; after
-        further attempts it sleeps
+    yields : with fewer failed attempts than this, the function yields, by a sleep of zero seconds;
+        otherwise it sleeps
 
-    A sleep of zero seconds takes 0.1 ms, because of the timer. After a shorter wait, this thread
-    would take the interpreter again before another thread that waits for the interpreter, and has
-    work to do, wakes up (see `docs/exchange.md`).
+    A sleep of zero seconds takes 0.1 ms, because of the timer. A shorter wait would be
+    useless: this thread would take the interpreter again before any thread that waits for the
+    interpreter wakes up (see `docs/exchange.md`).
     """
     start = time.perf_counter_ns()
     if attempts < yields:

@@ -338,8 +338,8 @@ def _preload(kernels: Sequence[str]) -> None:
 def main(arguments: Sequence[str]) -> None:
     """Serve the caller's requests until it leaves.
 
-    arguments : the descriptor number of the control socket; the names of the kernels to load,
-        separated by commas; PYTHONPATH
+    arguments : three strings: the descriptor number of the control socket; the names of the kernels
+        to load, separated by commas; the value of PYTHONPATH for the members
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # may be inherited from the caller's thread

@@ -1,4 +1,4 @@
-"""Uninterruptible calls in a fork of this process, which Ctrl-C ends.
+"""Calls that Python cannot interrupt: they run in a fork of this process, which Ctrl-C ends.
 
 Python handles a signal between two steps of the interpreter. A factorization in LAPACK is one step,
 and may take minutes. A helper thread would not help: much of SciPy's LAPACK does not release the
@@ -92,7 +92,7 @@ def forked(function: Callable[[], T]) -> T:
 
 
 def changed_by_fork(instance: object, call: Callable[[], object]) -> None:
-    """Call an estimator's fit in a fork, and copy the attributes that it changed to this process.
+    """Call an estimator's fit in a fork, and copy the changed attributes to `instance`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Threads of the pool that help the calling one with a pass over rows before a run.
 
-A helper begins as soon as it gets a core. No thread waits for a helper that has not begun: all
-cores are busy then, and a pass takes only a millisecond. `hogshare.kernels.rows.shared_passes`
+A helper begins as soon as it gets a core. No thread waits for a helper that has not begun: the
+helper's core is busy, and a pass takes only a millisecond. `hogshare.kernels.rows.shared_passes`
 describes the shared data and the waits.
 """
 

@@ -1,8 +1,8 @@
 """Threads that stay alive between runs: waking two takes 0.06 ms, starting two takes 0.4 ms.
 
 Writers: `submit` takes a thread from the list of spare threads, or starts a thread, and gives it
-the task. When the task is done, just before the thread reports the result, it adds itself to the
-list again. Each change of the list is one step of the interpreter. So there are never fewer threads
+the task. When its task is done, a thread adds itself to the list again, just before it reports the
+result. Each change of the list is one step of the interpreter. So there are never fewer threads
 than tasks: no task waits for another task's thread. If a caller waits for each task before it
 submits the next one, the pool starts no second thread. There is no lock. So a signal's handler may
 submit a task in the middle of an interrupted `submit`, and a fork finds no lock taken. (From Python

@@ -1,6 +1,6 @@
 """The protocol of runtimes, which allocate the memory of a run and run its workers.
 
-`solve` calls these methods of a runtime, and no others:
+The main methods, in the order in which `solve` calls them:
 
     settle -> allocate -> prepare -> run, once or more -> close
 

@@ -104,7 +104,7 @@ class Level:
         store_snapshot(self.session, n_epochs, *model)
 
     def called(self) -> None:
-        """Note that callers have been called; they move intercepts equally on all sites."""
+        """Note that callers have been called, which may have moved intercepts on all sites."""
 
     def go_on(self) -> None:
         """Begin the next epoch, after an epoch barrier."""
