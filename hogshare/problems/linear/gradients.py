@@ -1,7 +1,8 @@
 """The gradient of a smooth objective at a model, over all rows.
 
-The intercept is a coordinate like the others, and the gradient includes the l2 part of the penalty.
-`hogshare.kernels.rows.whole_gradients` makes two passes over the rows, in the calling thread.
+The intercept is a coordinate like the coefficients. The gradient includes the l2 part of the
+penalty. `hogshare.kernels.rows.whole_gradients` makes two passes over the rows, in the calling
+thread.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from hogshare.problems.protocol import RowProblem
 
 @dataclass(frozen=True)
 class Gradient:
-    """Objective and gradient at a model; `gradient` returns it.
+    """The objective and its gradient at a model; the result of `gradient`.
 
     Attributes
     ----------
     objective : float
         Mean weighted loss plus penalty, summed over columns.
     coef : ndarray of shape (n_columns, n_features)
-        Derivatives by the coefficients, including the penalty's.
+        Derivatives with respect to the coefficients, including the penalty's derivative.
     intercept : ndarray of shape (n_columns,)
-        Derivatives by the intercepts; zeros if no intercepts are fitted.
+        Derivatives with respect to the intercepts; zeros if no intercepts are fitted.
     slopes : ndarray of shape (n_rows, n_columns)
-        Derivative of each row's weighted loss by its prediction.
+        Derivative of each row's weighted loss with respect to the row's prediction.
 
     Examples
     --------
@@ -49,12 +50,12 @@ class Gradient:
 
     @property
     def squared_norm(self) -> float:
-        """Squared Euclidean norm over all columns, intercepts included."""
+        """Squared Euclidean norm of the gradient over all columns, including the intercepts."""
         return float(np.square(self.coef).sum() + np.square(self.intercept).sum())
 
 
 def unsmooth(problem: RowProblem) -> str | None:
-    """Return why an objective has no gradient at some models; None if it always has one.
+    """Return the reason why an objective has no gradient at some models, or None if it has.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def unsmooth(problem: RowProblem) -> str | None:
 
 
 def check_smooth(problem: RowProblem) -> None:
-    """Raise ValueError unless the objective has a gradient at every model."""
+    """Raise ValueError if the objective has no gradient at some models."""
     reason = unsmooth(problem)
     if reason is not None:
         raise ValueError(
@@ -88,7 +89,9 @@ def check_smooth(problem: RowProblem) -> None:
 
 
 def gradient(problem: RowProblem, model: Model) -> Gradient:
-    """Compute objective and gradient at a model's last iterate, over all rows.
+    """Compute the objective and its gradient at a model's last iterate, over all rows.
+
+    If ranks have parts of the rows, all ranks must call this function.
 
     Parameters
     ----------
@@ -99,12 +102,12 @@ def gradient(problem: RowProblem, model: Model) -> Gradient:
     Returns
     -------
     Gradient
-        The gradient in float64, for rows of any type.
+        The objective and the gradient in float64, for rows of any dtype.
 
     Raises
     ------
     ValueError
-        If the objective is not smooth, or the model's shape does not match the problem.
+        If the objective is not smooth, or if the model's shape does not match the problem.
 
     Examples
     --------

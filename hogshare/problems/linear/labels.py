@@ -13,11 +13,11 @@ NUMBERS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))  # of t
 
 
 def distinct(y: Any) -> np.ndarray:
-    """Return the sorted distinct labels, as `numpy.unique`.
+    """Return the sorted distinct labels, as `numpy.unique` does.
 
-    If there are two distinct numbers, one pass finds them without sorting (0.005 ms instead of 0.2
-    for 32,561 labels). NumPy 2.4 finds distinct integers by hashing. This takes seven times as long
-    as sorting. With `return_counts` it sorts.
+    If there are at most two distinct numbers, one pass finds them without sorting. For 32,561
+    labels this takes 0.005 ms, and sorting takes 0.2 ms. NumPy 2.4 finds distinct integers by
+    hashing, which takes seven times as long as sorting. With `return_counts` NumPy sorts.
     """
     y = np.atleast_1d(y)
     pair = pair_of(y)
@@ -30,7 +30,7 @@ def distinct(y: Any) -> np.ndarray:
 
 
 def pair_of(y: np.ndarray) -> tuple[Any, Any] | None:
-    """Return a vector's two distinct numbers, or its only number twice; None if it has more."""
+    """Return a vector's two distinct numbers, or its only number twice, or None if it has more."""
     if y.dtype not in NUMBERS or y.ndim != 1 or not y.size:
         return None
     first, second, no_others = two_kinds(frozen(y))
@@ -38,10 +38,11 @@ def pair_of(y: np.ndarray) -> tuple[Any, Any] | None:
 
 
 def own_type(y: Any) -> Any:
-    """Return labels in a type that NumPy reads without loss; other labels are returned unchanged.
+    """Return labels in a type that scikit-learn reads without loss, or the labels themselves.
 
-    scikit-learn reads a nullable column of pandas as float64, where whole numbers from ``2**53`` on
-    merge. It cannot read NumPy's strings of variable length (StringDType).
+    scikit-learn reads a nullable column of pandas as float64, in which different whole numbers from
+    ``2**53`` on become equal. scikit-learn cannot read NumPy's strings of variable length
+    (StringDType). Such labels are converted; other labels are returned unchanged.
 
     Raises ValueError if labels are missing.
     """
@@ -63,7 +64,7 @@ def own_type(y: Any) -> Any:
 
 
 def n_missing(y: Any) -> int:
-    """Count labels that are None, NaN, pandas' NA or masked; 0 for an object without labels."""
+    """Return the number of labels that are None, NaN, pandas' NA or masked."""
     if hasattr(y, "isna"):
         return int(np.count_nonzero(y.isna()))
     if isinstance(y, np.ma.MaskedArray):

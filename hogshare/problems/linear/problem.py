@@ -48,25 +48,27 @@ class LinearProblem:
     The objective is
     ``sum_i weight_i loss(y_i, p_i) / n + alpha ((1 - l1_ratio) |w|^2 / 2 + l1_ratio |w|_1)``,
     summed over columns, where p_i is the prediction of row i. The intercept is not penalised. The
-    multinomial loss is one number per row, not one per column.
+    multinomial loss has one value per row, not one per row and column.
 
     Attributes
     ----------
     rows : Rows
-        Data as the kernels see it (read-only views).
+        The data in the form that kernels read: read-only views.
     n_features, n_columns : int
-        The model matrix is (n_features, n_columns): one column, or one per class.
+        Shape of the model matrix, which has one column, or one column for each class.
     classes : ndarray or None
         Labels in the order of the columns; None for regression.
     positive, negative : ndarray of shape (n_columns,)
-        Weights of each column's own class, and of all other classes.
+        Weight of each column's own class, and weight of the other classes.
     seen : Survey or None
-        The result of the pass that checked the rows; it includes the rows' sizes.
+        The result of the pass that checked the rows, with the sizes of the rows; None if there was
+        no such pass.
     features : Features or None
         Statistics of the features, if they were computed before the rows were centred.
     divisors : ndarray of shape (n_features,) or None
-        Divisors of the features. The penalty is on the coefficients of the original features. These
-        are the model's coefficients divided by the divisors. None: the features were not divided.
+        Divisors of the features, or None if the features have not been divided. The penalty is on
+        the coefficients of the original features, which are the model's coefficients divided by the
+        divisors.
     """
 
     rows: RowArrays
@@ -102,13 +104,14 @@ class LinearProblem:
         return self.nnz
 
     def totals(self, *numbers: np.ndarray) -> list[np.ndarray]:
-        """Return the sums of arrays over all parts of the rows; all ranks must call it."""
+        """Return the sums of arrays over all parts of the rows; all ranks must call this method."""
         return list(numbers)
 
     def cached(self, function: Callable[..., Any], *args: Any, of: Any = None, **how: Any) -> Any:
         """Return a handle of ``function(part, *args, **how)`` for every part of the rows.
 
-        of : cached results that replace the parts' problems
+        of : handle of cached results, which are passed to `function` in place of the problems of
+            the parts, or None
         """
         return function(self if of is None else of, *args, **how)
 
@@ -120,16 +123,16 @@ class LinearProblem:
         return self.totals(*function(self if of is None else of, *args))
 
     def mask_of_all(self, mask: np.ndarray) -> np.ndarray:
-        """Extend a mask of these rows to a mask of all rows."""
+        """Return the mask of all rows from the masks of all parts; all ranks must call it."""
         return np.asarray(mask)
 
     def pooled_mean(self, value: float, weight: float) -> float:
-        """Return the weighted mean of a number over all parts of the rows."""
+        """Return the weighted mean of a number over all parts; all ranks must call this method."""
         return value
 
     @property
     def largest_weight(self) -> float:
-        """The largest weight of a row and its class."""
+        """The largest product of the weights of a row and its class."""
         largest = float(self.rows.weight.max(initial=0.0)) if self.rows.weight.size else 1.0
         return largest * max(self.positive.tolist() + self.negative.tolist())
 
@@ -164,14 +167,14 @@ class LinearProblem:
 
     @property
     def strengths(self) -> tuple[np.ndarray | float, np.ndarray | float]:
-        """Strengths of l1 and l2: an array with one for each feature, or one number for all."""
+        """Strengths of l1 and l2: arrays over the features, or one number for all features."""
         if self.divisors is None:
             return self.l1, self.l2
         return self.l1 / self.divisors, self.l2 / np.square(self.divisors)
 
     @property
     def terms(self) -> tuple[RowArrays, int, float]:
-        """Arguments of kernels: rows, code of the loss, and its threshold."""
+        """Arguments of kernels: rows, code of the loss, and threshold of the loss."""
         return self.rows, losses.CODES[self.loss], float(self.epsilon)
 
     @property
@@ -186,12 +189,12 @@ class LinearProblem:
 
     @property
     def sample_every(self) -> int:
-        """Sampling interval: one row in `sample_every` is enough to estimate the rows' sizes."""
+        """Sampling interval: every `sample_every`-th row is read to estimate the sizes of rows."""
         return max(1, self.n_all // NORM_ROWS)
 
     @once
     def survey(self) -> Survey:
-        """Norms of the rows and counts of the features, from one pass that is made once."""
+        """Norms of the rows and counts of the features, from a pass at the first access."""
         if self.seen is not None:
             return self.seen
         rows = self.rows
@@ -205,7 +208,7 @@ class LinearProblem:
         return self.survey.mean, self.survey.largest
 
     def require_norms(self) -> None:
-        """Refuse rows that are too large for any step size and any criterion.
+        """Raise an error if rows are too large for any step size and any criterion.
 
         Raises
         ------
@@ -220,7 +223,7 @@ class LinearProblem:
 
     @once
     def squared_norms(self) -> np.ndarray:
-        """Squared norm of every row, for a few rules: float64 of shape (n_rows,)."""
+        """Squared norm of every row, for a few rules: float64 of shape (n_rows,); computed once."""
         out = np.empty(self.n_rows)
         squared_norms(self.rows, out)
         return out
@@ -236,10 +239,10 @@ class LinearProblem:
     def sampled_norms(self) -> tuple[float, float]:
         """Mean and largest squared norm of every `sample_every`-th row, or of all rows if known.
 
-        Of dense rows all are read, so the result does not depend on their layout in memory.
+        If rows are dense, all rows are read, so the result does not depend on the layout in memory.
 
-        The norms are computed once, because rule, steps and exchange use them, and reading rows far
-        from each other takes time.
+        The norms are computed at the first access and stored, because rule, steps and exchange use
+        them, and reading rows far from each other takes time.
         """
         if self.seen is not None or not self.is_sparse:
             return self.norms
@@ -248,16 +251,16 @@ class LinearProblem:
 
     @once
     def sharpness(self) -> float:
-        """Sharpness of the losses, see `hogshare.problems.linear.sharpness`; computed once."""
+        """Sharpness of the losses, see `hogshare.problems.linear.sharpness`."""
         return sharpness_of(self.loss, self.row_sizes(), self.rows.y, self.sample_every)
 
     def row_sizes(self) -> np.ndarray:
-        """Return each row's largest weight in any column: its own weight times its class's."""
+        """Return each row's largest weight in any column: its weight times its class's weight."""
         return row_sizes(self.rows, self.positive, self.negative)
 
     @once
     def doubles(self) -> DoubleRows:
-        """The rows in double precision, for a few methods; sparse float32 rows are copied."""
+        """The rows in double precision, for a few methods; sparse float32 rows are copied once."""
         return DoubleRows(self.rows, self.n_features)
 
     @once
@@ -269,7 +272,7 @@ class LinearProblem:
             return self._units(self.features_of_all())
         if not len(unknown):
             return self._units(sampled)
-        # usually most units are known, so the others take a fraction of a pass over all features
+        # most units are usually known, so this takes a fraction of a pass over all features
         missing = self._features_of(len(unknown), places=unknown)
         return self._units(sampled.with_known(unknown, missing))
 
@@ -299,7 +302,7 @@ class LinearProblem:
     def with_rows(self, rows: RowArrays, divisors: np.ndarray | None = None) -> LinearProblem:
         """Return the same problem with other rows, which have not been surveyed.
 
-        divisors : divisors of the new rows' features; None: this problem's divisors
+        divisors : divisors of the features of the new rows, or None for this problem's divisors
         """
         divisors = self.divisors if divisors is None else divisors
         return replace(self, rows=rows, seen=None, divisors=divisors)
@@ -321,7 +324,7 @@ class LinearProblem:
         return float(self.loss_sums(coef, intercept).sum()) / self.n_rows + self.penalty_at(coef)
 
     def loss_sums(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows' weighted losses in each column: shape (n_columns,)."""
+        """Return the sum of these rows' weighted losses in each column: shape (n_columns,)."""
         coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
         intercept = np.asarray(intercept, dtype=np.float64).reshape(self.n_columns)
         total, scratch = np.zeros(self.n_columns), np.empty(self.n_columns)
@@ -330,10 +333,10 @@ class LinearProblem:
         return total
 
     def check(self) -> None:
-        """Do nothing: `linear` has checked its arguments."""
+        """Do nothing, because `linear` has checked its arguments."""
 
     def start_model(self, start: Any) -> Model | None:
-        """Return the model at which a run starts; None: the run starts at zero.
+        """Return the model at which a run starts, or None if the run starts at zero.
 
         Raises
         ------
@@ -354,7 +357,7 @@ class LinearProblem:
         return self.objective(model.coef, model.intercept)
 
     def view(self, model: Model) -> Model:
-        """Return an engine's model in the users' form, which is the same."""
+        """Return `model`: the engine's models of linear problems are also the users' models."""
         return model
 
     @property
@@ -367,9 +370,10 @@ class LinearProblem:
         return np.zeros(self.n_params)
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Add the rows' gradients, as `hogshare.problems.GradientProblem.gradient` does.
+        """Add the rows' gradients to `out`, as `hogshare.problems.GradientProblem.gradient` does.
 
-        The mean over all rows is the gradient of the objective; at a kink l1 contributes 0.
+        The mean over all rows is the gradient of the objective. At coefficients of zero, the l1
+        penalty contributes 0.
 
         Parameters
         ----------
@@ -377,13 +381,13 @@ class LinearProblem:
         rows : ndarray of int64
             Numbers of the rows.
         out : ndarray of shape (n_params,)
-            Array to which the sum of the rows' gradients is added; each includes the whole
-            penalty's.
+            Array to which the sum of the rows' gradients is added. Each row's gradient includes the
+            gradient of the whole penalty.
 
         Returns
         -------
         float
-            The sum of the rows' losses; each includes the penalty.
+            The sum of the rows' losses. Each row's loss includes the whole penalty.
         """
         size, columns = self.n_features * self.n_columns, self.n_columns
         intercept = w[size:] if self.fit_intercept else np.zeros(columns)
@@ -404,14 +408,14 @@ class LinearProblem:
         return float(total) + len(rows) * self.penalty_at(coef.T)
 
     def model_at(self, params: np.ndarray) -> Model:
-        """Return a vector as a model."""
+        """Return a vector as a model, whose arrays are copies."""
         size = self.n_features * self.n_columns
         coef = params[:size].reshape(self.n_features, self.n_columns).T
         intercept = params[size:] if self.fit_intercept else np.zeros(self.n_columns)
         return Model(coef.copy(), np.array(intercept))
 
     def shard(self) -> Shard:
-        """Return the rows as a shard, to be united with other shards."""
+        """Return the rows as a shard (views), which `united` unites with other shards."""
         return shard_of(self.rows, LabelCoding(self.classes, self.positive, self.negative))
 
     def united(
@@ -433,7 +437,7 @@ class LinearProblem:
     def identity(self) -> dict[str, Any]:
         """Return the problem's identity for checkpoints; equal problems have equal identities."""
         rows = self.rows
-        # column indices count as numbers, whatever their type is
+        # the digest of column indices depends on their values, not on their dtype
         arrays = [rows.data, rows.indices, rows.indptr, rows.y, rows.weight]
         return {
             "loss": self.loss,
@@ -470,7 +474,7 @@ class LinearProblem:
         """Return the penalty of coefficients (float64), summed over columns."""
         value = 0.0
         coef = coef if self.divisors is None else coef / self.divisors
-        with errstate(over="ignore"):  # a diverged model's penalty is rightly infinite
+        with errstate(over="ignore"):  # the penalty of a diverged model is infinite
             if self.l2 > 0.0:
                 value += self.l2 * 0.5 * float(np.square(coef).sum())
             if self.l1 > 0.0:
@@ -493,8 +497,9 @@ def encode_labels(
 ) -> tuple[np.ndarray, int]:
     """Return the targets for kernels, and the number of columns.
 
-    Two classes make one column with targets {0, 1} (log loss) or {-1, 1}. More classes make one
-    column each, and the target is the number of the class.
+    For two classes there is one column, with targets {0, 1} for the log loss and {-1, 1} for other
+    losses. For more classes there is one column for each class, and the target of a row is the
+    number of its class.
     """
     if len(classes) > 2:
         return np.searchsorted(classes, y).astype(dtype), len(classes)
@@ -518,11 +523,11 @@ def build(
     seen: Survey | None = None,
     features: Features | None = None,
 ) -> LinearProblem:
-    """Assemble a problem from validated input.
+    """Make a problem from validated input; X is read in place if its type allows.
 
-    The input must be finite and of matching shapes, which scikit-learn checks. A sparse matrix must
-    have passed `check_sparse`, or `survey_rows`, whose result is `seen`, including sizes. Without
-    `sample_weight` every row has weight one.
+    The input must be finite and have matching shapes, as scikit-learn's checks ensure. A sparse
+    matrix must have passed `check_sparse` or `survey_rows`. `seen` is the result of `survey_rows`
+    with sizes, or None. Without `sample_weight` every row has weight one.
     """
     if is_sparse(X):
         given, X = X, each_column_once(X)
@@ -542,7 +547,7 @@ def build(
         target, n_columns = encode_labels(y, classes, loss, dtype)
         weights = np.ones(len(classes)) if class_weight is None else np.asarray(class_weight)
         if loss == "multinomial":
-            # no column has other classes: in every column a row's weight is its own class's
+            # the columns are coupled: in every column, a row has the weight of its own class
             if class_weight is not None:
                 of_rows = weights[target.astype(np.int64)]
                 sample_weight = of_rows if sample_weight is None else sample_weight * of_rows
@@ -569,7 +574,7 @@ def build(
 
 
 def _check_words(loss: Any, penalty: Any, task: Any) -> None:
-    """Refuse an unknown loss, penalty or task; the arguments may be unhashable."""
+    """Raise an error for an unknown loss, penalty or task; the arguments may be unhashable."""
     if not isinstance(loss, str) or loss not in losses.CODES:
         near = nearest(loss, losses.CODES)
         raise ValueError(f"loss must be one of {sorted(losses.CODES)}; got {loss!r}.{near}")
@@ -635,18 +640,19 @@ def linear(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        float32 and float64 are used as they are; other types become float64. CSR is not copied.
+        The rows. float32 and float64 stay as they are; other dtypes are converted to float64. A CSR
+        matrix or a C-ordered array of these dtypes is read in place.
     y : array-like of shape (n_rows,)
         Labels, or numbers for a regression.
     loss : str, default="log_loss"
         ``log_loss``, ``hinge``, ``squared_hinge``, ``modified_huber``, ``perceptron``,
         ``squared_error``, ``huber``, ``epsilon_insensitive``, ``squared_epsilon_insensitive``, or
-        ``multinomial``: cross entropy of the softmax over all classes. ``multinomial`` fits all
-        columns together; ``log_loss`` fits each class against all others. With two classes
-        ``multinomial`` is ``log_loss``, with its one column (as in scikit-learn's
-        `LogisticRegression`).
+        ``multinomial``. ``multinomial`` is the cross entropy of the softmax over all classes, and
+        fits all columns together. ``log_loss`` fits each class against all others. With two
+        classes, ``multinomial`` is the same as ``log_loss`` with one column, as in scikit-learn's
+        `LogisticRegression`.
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
-        Penalty on the coefficients (never on the intercept).
+        Penalty on the coefficients; the intercept has no penalty.
     alpha : float, default=1e-4
         Factor of the penalty.
     l1_ratio : float, default=0.15
@@ -656,14 +662,14 @@ def linear(
     epsilon : float, default=0.1
         Threshold of ``huber`` and of the epsilon-insensitive losses.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows; none may be negative. None: weight one for each row.
+        Weights of the rows, which must not be negative. By default each row has weight one.
     class_weight : array-like of shape (n_classes,), default=None
         Weights of the classes, in the order of `classes`.
     classes : array-like of shape (n_classes,), default=None
         Sorted labels; by default the labels in `y`.
     task : {"classification", "regression", None}, default=None
-        None: the loss determines the task; ``squared_error``, ``huber`` and the epsilon-insensitive
-        losses are for regression.
+        By default the loss determines the task: ``squared_error``, ``huber`` and the
+        epsilon-insensitive losses are for regression, other losses for classification.
 
     Returns
     -------
@@ -672,15 +678,16 @@ def linear(
     Raises
     ------
     ValueError
-        If an argument is out of its range, `X` or `y` contains NaN or infinity, lengths differ, a
-        CSR matrix is damaged, or `y` has only one class.
+        If an argument is out of its range, if `X` or `y` contains NaN or infinity, if lengths
+        differ, if a CSR matrix is damaged, or if `y` has only one class.
 
     Notes
     -----
-    This function checks `X` once, and every run then uses it without a copy, unless its type
-    requires one. If `X.indices` or `X.indptr` are changed in place before a run is over, kernels
-    read and write arbitrary memory. This may end the process. A check before each run would take 6
-    to 10 per cent of an epoch's time. The estimators' `fit` checks each time.
+    This function checks `X` once. Every run then reads `X` without a copy, unless its dtype or
+    layout requires a copy. So do not change `X` while the problem is in use. If `X.indices` or
+    `X.indptr` are changed in place before the end of a run, kernels read and write arbitrary
+    memory, which may end the process. A check before each run would take 6 to 10 per cent of the
+    time of an epoch. The `fit` method of an estimator checks `X` in each call.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Conversion of a caller's matrix to the kernels' arrays, with as few copies as possible."""
+"""Convert a caller's matrix to the arrays of kernels, with as few copies as possible."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from hogshare.shm import shared_rows
 from hogshare.system import memory
 from hogshare.system.callers import warn
 
-WINDOW_BYTES = 1 << 25  # bytes of rows in a file that are read together
-CACHED_BYTES = 1 << 24  # largest rows that are read in scikit-learn's order, not in windows
-CACHED_TWICE_BYTES = 1 << 17  # largest rows that are read twice in succession
+WINDOW_BYTES = 1 << 25  # bytes of rows in a file that are read one after another
+CACHED_BYTES = 1 << 24  # bytes of the largest rows that are read in scikit-learn's order
+CACHED_TWICE_BYTES = 1 << 17  # bytes of rows that are read twice in succession
 NEIGHBOURS = 8  # rows of a window, for rows in memory that exceed the caches
-NARROWED_BYTES = 1 << 26  # largest 64-bit columns that are copied into 32 bits, if they fit
-MANY = 1 << 17  # number of dense values from which NumPy adds 2.5 times slower than a kernel
+NARROWED_BYTES = 1 << 26  # bytes of the largest 64-bit columns that are copied into 32 bits
+MANY = 1 << 17  # from this number of dense values, NumPy adds 2.5 times slower than a kernel
 UNSIGNED = {  # as kernels read columns, of this machine's byte order
     np.dtype(np.int32): np.uint32,
     np.dtype(np.int64): np.uint64,
     np.dtype(np.uint32): np.uint32,
     np.dtype(np.uint64): np.uint64,
 }
-WIDE = 32  # features per stored value above which passes over features are expensive
-# Windows that are read alternately: neighbours are often similar, and successive steps should use
-# dissimilar rows.
+WIDE = 32  # features per stored value, above which a mark for each feature is expensive
+# Number of windows that are read alternately: neighbours are often similar, and successive steps
+# should use dissimilar rows.
 ABREAST = 8
-SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
-SAGA_ROWS = 4096  # fewest rows for these; drawing the order of fewer rows takes almost no time
+SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA, if its rows fit in the caches
+SAGA_ROWS = 4096  # fewest rows for these; the order of fewer rows is drawn in almost no time
 MAX_BLOCK_ROWS = 8192
-BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+BLOCKS_PER_WORKER = 8  # per epoch; a slow worker delays the epoch's end by one block at most
 
 
 REPEATED = (
@@ -57,14 +57,13 @@ def is_sparse(X: Any) -> bool:
 
 
 def check_sparse(X: Any) -> None:
-    """Refuse a damaged compressed matrix before it is used; accept any other argument.
+    """Raise an error if a compressed matrix is damaged; accept any other argument.
 
     `sklearn.utils.check_array` accepts a column index of ten million in a matrix of ten columns. A
-    kernel would then write to arbitrary memory, and so would SciPy's conversions. Masked values are
-    refused too.
+    kernel would then write to arbitrary memory, and SciPy's conversions would do the same.
 
-    Raises ValueError if the pointers decrease or do not match the data, an index is out of range,
-    or values are masked.
+    Raises ValueError if the pointers decrease or do not match the data, if an index is out of
+    range, or if values are masked.
     """
     require_unmasked("X", X)
     if not is_sparse(X) or X.format not in ("csr", "csc", "bsr") or len(X.shape) != 2:
@@ -72,7 +71,7 @@ def check_sparse(X: Any) -> None:
     _check_pointers(X)
     if _has_columns_in_range(X):
         return
-    X = copy.copy(X)  # shallow: the check may trim a matrix's arrays, which belong to the caller
+    X = copy.copy(X)  # shallow, because the check may shorten the caller's matrix
     try:
         X.check_format(full_check=True)
     except ValueError as error:
@@ -83,9 +82,9 @@ def check_sparse(X: Any) -> None:
 
 
 def require_dense(y: Any) -> None:
-    """Refuse sparse targets, which scikit-learn's check of several targets accepts.
+    """Raise an error if targets are sparse, which scikit-learn's check of several targets accepts.
 
-    Raises TypeError with scikit-learn's message; ValueError if targets are masked.
+    Raises TypeError with scikit-learn's message, or ValueError if targets are masked.
     """
     require_unmasked("y", y)
     if is_sparse(y):
@@ -98,13 +97,14 @@ def require_dense(y: Any) -> None:
 def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None:
     """Check as `check_sparse` does, and survey the values in the same pass.
 
-    Only rows in the kernels' format are surveyed: CSR of floats with 32-bit columns whose number is
-    the last pointer, and dense rows if they are many. The result is None for other rows.
+    Only rows in the format of kernels are surveyed; for other rows the result is None. These
+    formats are CSR of floats with 32-bit columns, whose number is the last pointer, and contiguous
+    dense arrays with at least `MANY` values. The values are only read.
 
     sizes : whether norms of rows and counts of features are needed
-    helpers : threads that take part besides the calling thread
+    helpers : threads that take part in addition to the calling thread
 
-    Raises ValueError like `check_sparse`.
+    Raises ValueError as `check_sparse` does.
     """
     if _is_plain_dense(X) and X.size >= MANY:
         return survey_dense(frozen(X.reshape(-1)), X.shape[1], sizes, helpers)
@@ -143,7 +143,7 @@ def _is_plain_csr(X: Any) -> bool:
 
 
 def _check_pointers(X: Any) -> None:
-    """Refuse a compressed matrix whose pointers decrease or do not match the data."""
+    """Raise an error if a compressed matrix's pointers decrease or do not match the data."""
     name, indptr = X.format.upper(), X.indptr
     for part, kind in (("indices", X.indices.dtype), ("indptr", indptr.dtype)):
         if kind.kind not in "iu":  # SciPy's check only warns about other types
@@ -174,7 +174,7 @@ def _check_pointers(X: Any) -> None:
 
 
 def _has_columns_in_range(X: Any) -> bool:
-    """Return whether no further check is needed; if not, SciPy's slower check makes the message."""
+    """Return True if no further check is needed; otherwise SciPy's slower check must decide."""
     indices, indptr = X.indices, X.indptr
     if X.format == "bsr" or len(X.shape) != 2 or X.data.ndim != 1 or indices.ndim != 1:
         return False
@@ -189,12 +189,15 @@ def _has_columns_in_range(X: Any) -> bool:
 
 
 def each_column_once(X: Any) -> Any:
-    """Return a checked CSR matrix with each column once per row, in any order; likewise for CSC.
+    """Return a checked CSR matrix with each column at most once per row, in any order.
 
-    Rows with repeated columns are legal: their entries are added up in a copy, and the caller's
-    arrays do not change. A warning says so, because earlier transformers may not have added them
-    up. Unsorted rows are not sorted, because sorting would take as long as ten epochs, and memory.
-    The matrix's own flag (`has_canonical_format`) is trusted.
+    For a CSC matrix, the result has each row at most once per column. Rows with repeated columns
+    are legal: the repeated entries are added up in a copy, and the caller's arrays do not change. A
+    warning says so, because earlier transformers may not have added them up. If there are no
+    repeats, X itself is returned. Unsorted rows are not sorted, because sorting would take as long
+    as ten epochs, and would need memory.
+
+    The flag of the matrix (`has_canonical_format`) is trusted.
     """
     if X.has_canonical_format or (not X.has_sorted_indices and not _has_repeats(X)):
         return X
@@ -209,7 +212,7 @@ def each_column_once(X: Any) -> Any:
 def _has_repeats(X: Any) -> bool:
     count = int(X.indptr[-1])
     n_lines, width = X.shape if X.format == "csr" else X.shape[::-1]
-    if WIDE * count < width:  # few values: sorting them is cheaper than a mark for each feature
+    if WIDE * count < width:  # few values: sorting is cheaper than a mark for each feature
         line = np.repeat(np.arange(n_lines, dtype=np.int64), np.diff(X.indptr))
         places = line * width + X.indices[:count]
         places.sort()
@@ -220,9 +223,9 @@ def _has_repeats(X: Any) -> bool:
 
 
 def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> RowArrays:
-    """Return a checked matrix, its targets and weights for kernels: views where possible."""
+    """Return a checked matrix, its targets and its weights for kernels, as views if possible."""
     if weight is None or (weight == 1.0).all():
-        weight = np.empty(0)  # one cache line less per row
+        weight = np.empty(0)  # without weights, a kernel reads one cache line less per row
     weight = weight.astype(y.dtype, copy=False)
     if is_sparse(X):
         nnz = int(X.indptr[-1])
@@ -248,15 +251,16 @@ def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> RowArrays:
 def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
     """Return columns in a type that kernels read.
 
-    Kernels are compiled separately for 32 and 64 bits, in some twenty seconds, and small matrices
-    may have 64-bit columns too. So small 64-bit columns are copied into 32 bits if they fit. For
-    large columns a copy would take as much time as it saves, and shared columns are in memory that
-    every process maps. Types that no kernel reads, such as the other byte order, are always copied.
+    Kernels are compiled separately for 32 and 64 bits, in about twenty seconds, and small matrices
+    may also have 64-bit columns. So small 64-bit columns are copied into 32 bits if their numbers
+    fit. Large columns are not copied, because the copy would take as much time as it saves. Columns
+    in shared memory are not copied, because every process maps this memory. Types that no kernel
+    reads, such as the other byte order, are always copied.
     """
     kind = UNSIGNED.get(indices.dtype)
     if kind is np.uint32:
         return indices.view(np.uint32)
-    # no more than 2**31 features: SciPy, which also reads the columns, has them signed
+    # at most 2**31 features, because SciPy also reads the columns, as signed numbers
     fit = n_features <= 1 << 31
     small = indices.nbytes <= NARROWED_BYTES and shared_rows.find(indices) is None
     if fit and (kind is None or small):
@@ -280,28 +284,29 @@ def exceeds_memory(rows: RowArrays) -> bool:
 
 
 def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
-    """Return the rows of a block: few enough for even work and the trace, enough to be cheap."""
+    """Return the rows of a block: many, but few enough for equal work and for the trace."""
     limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
     limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
     return max(1, limit)
 
 
 def windows(rows: RowArrays, n_rows: int, neighbours: bool = False) -> tuple[int, int]:
-    """Return how a shuffled order groups neighbours: rows of a window, and windows read abreast.
+    """Return the number of rows of a window, and the number of windows that are read alternately.
 
-    There are three cases. (1) Rows exceed memory: a random row takes a read of the disk, so rows
-    are read in windows of 32 MB, one window at a time. (2) Rows exceed the caches: a random row
-    takes a fetch from memory, which prefetching hides in part. Eight rows at a time are read,
-    alternately from eight windows. This takes a fifth to a third less time
-    (docs/tried/2026-11/speed.md). More than two workers of SDCA read from more windows
-    (`hogshare.rules.pace.windows_abreast`). (3) Rows fit in the caches: they are read in
-    scikit-learn's order, which is fully random, so one worker of plain descent fits scikit-learn's
-    model. The result is then (0, 1).
+    A window is a group of neighbouring rows in a shuffled order. There are three cases. (1) Rows
+    exceed memory. Each random row would take a read of the disk, so rows are read in windows of 32
+    MB, one window at a time. (2) Rows exceed the caches. Each random row takes a fetch from memory,
+    which prefetching hides only in part. So rows are read in windows of eight rows, alternately
+    from eight windows. An epoch takes a fifth to a third less time than with random rows
+    (docs/tried/2026-11/speed.md). SDCA with more than two workers reads from more windows
+    (`hogshare.rules.pace.windows_abreast`). (3) Rows fit in the caches. They are read in
+    scikit-learn's order, which is fully random, so one worker of plain SGD fits the same model as
+    scikit-learn. In this case the function returns (0, 1).
 
-    With `neighbours`, for SAGA, which has no order to reproduce, rows in the third case are read
-    four at a time. Drawing the order takes a quarter of the time, and neither few nor sorted rows
-    converge worse. The dual rule did converge worse with windows read one after another;
-    alternating windows have not been tried for it.
+    With `neighbours`, rows in the third case are read in windows of four rows. This is for SAGA,
+    which has no order of scikit-learn to reproduce. Drawing the order then takes a quarter of the
+    time. Neither data of few rows nor sorted rows converge worse. SDCA did converge worse with
+    windows read one after another; alternating windows have not been tried for SDCA.
     """
     if exceeds_memory(rows):
         return max(1, WINDOW_BYTES * n_rows // _n_bytes(rows)), 1
@@ -311,7 +316,7 @@ def windows(rows: RowArrays, n_rows: int, neighbours: bool = False) -> tuple[int
 
 
 def rows_at_once(rows: RowArrays) -> int:
-    """Return the number of rows that are still in a cache after one pass over them."""
+    """Return the number of rows that are still in a cache after a pass over these rows."""
     return max(1, CACHED_TWICE_BYTES * len(rows.y) // max(1, _n_bytes(rows)))
 
 

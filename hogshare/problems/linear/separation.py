@@ -1,4 +1,4 @@
-"""Separation: whether a model classifies all rows correctly, so larger coefficients always gain."""
+"""Separation: a model classifies all rows correctly, so larger coefficients always gain."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from hogshare.problems.protocol import RowProblem
 def separates(problem: RowProblem, model: Model) -> bool:
     """Return whether a model classifies every row of positive weight correctly.
 
-    Without a penalty the log loss then falls towards zero along the model itself, and has no
-    minimum. This is for one column with targets 0 and 1, and for the multinomial loss.
+    If it does and there is no penalty, the log loss decreases towards zero as the model is
+    multiplied by larger numbers, and the objective has no minimum. The function is for one column
+    with targets 0 and 1, and for the multinomial loss. All ranks that have a part of the rows must
+    call it.
     """
     return not problem.total(rows_behind, model)[0].any()
 
 
 def rows_behind(problem: RowProblem, model: Model) -> tuple[np.ndarray]:
-    """Count a part's rows of positive weight that a model does not classify correctly."""
+    """Return the number of rows of positive weight that a model does not classify correctly."""
     columns = problem.n_columns
     w = np.ascontiguousarray(np.asarray(model.coef, np.float64).T, problem.dtype).reshape(-1)
     margins = np.empty(problem.n_rows * columns)

@@ -17,8 +17,7 @@ class LabelCoding(NamedTuple):
 
     classes : ndarray or None
         Sorted labels; None for regression.
-    positive, negative : ndarray of shape (n_columns,)
-        Weights as in the problem.
+    positive, negative : ndarray of shape (n_columns,) Weights of classes, as in `LinearProblem`.
     """
 
     classes: np.ndarray | None
@@ -39,7 +38,7 @@ class LabelCoding(NamedTuple):
 
 
 def shard_of(rows: RowArrays, labels: LabelCoding) -> Shard:
-    """Return a shard with the arrays of some rows, and the coding of their targets."""
+    """Return a shard with the arrays of some rows, as views, and the coding of their targets."""
     arrays = {"data": rows.data, "y": rows.y, "weight": rows.weight}
     if rows.width == 0:
         lengths = np.diff(rows.indptr)
@@ -79,7 +78,7 @@ def whole_rows(
 
 
 def united_labels(found: Sequence[LabelCoding]) -> LabelCoding:
-    """Return the sorted labels of all shards with the labels' weights."""
+    """Return the sorted labels of all shards with the weights of the labels."""
     first = found[0]
     if first.classes is None:
         return first
@@ -106,7 +105,7 @@ def _are_alike(one: LabelCoding, other: LabelCoding) -> bool:
 
 
 def _recoded(y: np.ndarray, one: LabelCoding, other: LabelCoding) -> np.ndarray:
-    """Return targets as numbers in another coding, which includes all their labels."""
+    """Convert targets from one coding to the numbers of classes in another, larger coding."""
     assert one.classes is not None and other.classes is not None
     place = y.astype(np.int64) if one.n_columns > 1 else (y > 0).astype(np.int64)
     place = np.searchsorted(other.classes, one.classes)[place]
