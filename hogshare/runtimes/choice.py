@@ -68,8 +68,8 @@ def usable_workers(n_jobs: int | None) -> int:
 
     If `n_jobs` is None, the number is 1, or the value of a surrounding joblib context. If `n_jobs`
     is -1, it is the number of usable cores. In a worker of a parallel joblib call, the number is at
-    most the limit that joblib has put into the environment. Without this limit, every
-    joblib worker would start one worker for each core.
+    most the limit that joblib has put into the environment. Without this limit, every joblib worker
+    would start one worker for each core.
 
     Raises ValueError if `n_jobs` is 0.
     """

@@ -163,8 +163,7 @@ class Runtime:
         rows : mapping of str to ndarray
             Read-only arrays, which may be used in place.
         assigned : mapping of str to ndarray
-            The caller's arrays for some of the names in `shapes`; they may be used in
-            place.
+            The caller's arrays for some of the names in `shapes`; they may be used in place.
         """
         return {**private_memory(shapes, assigned), **rows}
 

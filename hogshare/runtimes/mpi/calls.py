@@ -3,8 +3,9 @@
 A message is a `Letter` (`hogshare.runtimes.mpi.talk`). If a rank raises an error in a call, it
 posts this error to the other ranks, and they raise the same error. On each rank the call fails
 either by the rank's own error or by another rank's error. The rank then posts one letter FAILED,
-with its own error if it has one, and waits for the letters FAILED of all other ranks. All ranks
-then have the same errors, raise the error of the lowest rank, and begin the next call afresh.
+with its own error if it has one, and waits for the letters FAILED of all other ranks, for at most
+PARTING_SECONDS. All ranks then have the same errors, raise the error of the lowest rank, and begin
+the next call afresh.
 
     own error, or another's  ->  FAILED to all  ->  FAILED of all, or PARTING_SECONDS  ->  raise
 """

@@ -11,8 +11,9 @@ Clocks and generations only increase. So old news can make a worker wait longer,
 soon. Any site whose table contains enough waiting workers releases a generation of the throttled
 barrier; the other sites store the largest generation that they receive.
 
-Writers: the site's thread that communicates with other sites writes the rows of their workers. This
-thread and the local workers write GENERATION, which the workers advance by a compare-exchange.
+Writers: the site's thread that communicates with other sites writes the rows of the other sites'
+workers. This thread and the local workers write GENERATION, which the workers advance by a
+compare-exchange.
 Readers: local workers.
 """
 

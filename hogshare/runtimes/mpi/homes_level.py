@@ -3,11 +3,11 @@
     while they work     mail of the plane's edges, and the workers' progress (`site_news`)
     at an epoch's end   words  ->  vectors  ->  callers  ->  one decision (`level`)
 
-Every site has the whole arrays of the plane, and its own workers write their rows of them. When all
-workers pause, all sites get the homes and the rows that the plane's `owners` name. So the model and
-its evaluations have the same bits on all sites. Vectors are sent at the last epoch barrier, and at
-each epoch barrier at which a trace, `on_epoch` or a criterion evaluates the model. At the end,
-readers take all unread mail. After that, no message is under way.
+Every site has the whole arrays of the plane; a worker writes its own rows, at its own site. When
+all workers pause, all sites get the homes and the rows that the plane's `owners` name. So the model
+and its evaluations have the same bits on all sites. Vectors are sent at the last epoch barrier,
+and at each epoch barrier at which a trace, `on_epoch` or a criterion evaluates the model. At the
+end, readers take all unread mail. After that, no message is under way.
 
 If a site dies, its workers are marked as dead at once, and workers of other sites stop waiting for
 them. At an epoch barrier all sites must make the same model, so all workers whose site was not in

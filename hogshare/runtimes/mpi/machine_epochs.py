@@ -7,9 +7,9 @@ reach the same decision without a message about the decision.
 
 In a run on one machine, the worker that ends an epoch may request a convergence check. The worker
 decides by the change of the remembered rows in this epoch
-(`hogshare.kernels.schedule.epoch_criteria.call`). In
-a run on several machines, all workers pause after every epoch. Each machine then applies the same
-test to the sums over all machines, and makes the check at once.
+(`hogshare.kernels.schedule.epoch_criteria.call`). In a run on several machines, all workers pause
+after every epoch. Each machine then applies the same test to the sums over all machines, and makes
+the check at once.
 """
 
 from __future__ import annotations

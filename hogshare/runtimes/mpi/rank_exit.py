@@ -2,7 +2,7 @@
 
 When a rank ends, its MPI waits for all ranks to end. If another rank waited for that rank's part in
 a call, both would wait for ever. So a rank that ends notifies the other ranks, and ranks that need
-it raise an error. An uncaught error ends the job under any launcher. Before the job ends, the
+its part raise an error. An uncaught error ends the job under any launcher. Before the job ends, the
 error's traceback is printed to standard error, and the notified ranks get a moment to print their
 tracebacks. If a rank is killed, the launcher ends the other ranks.
 

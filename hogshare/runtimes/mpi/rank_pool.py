@@ -40,8 +40,8 @@ class RankPool:
     def copy_of_comm(self, agree: Callable[[], Any] | None = None) -> Any:
         """Return a communicator of the same ranks, with messages of its own (collective).
 
-        No rank begins the copy before all ranks have called this. Suppose that only some ranks
-        begin a copy: MPI would pair it with the other ranks' next copy, even in another call.
+        No rank begins the copy before all ranks have called this. If only some ranks began a copy,
+        MPI would pair their copy with the other ranks' next copy, even in another call.
 
         agree : callable, default=None
             Returns once all ranks have called it, or raises an error. If None, the communicator

@@ -36,7 +36,7 @@ def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
     ValueError
         If the arrays have different numbers of rows, or `place` is not below `of`.
     ImportError
-        If `place` is None, and mpi4py is not installed or finds no MPI.
+        If `place` or `of` is None, and mpi4py is not installed or finds no MPI.
 
     Examples
     --------

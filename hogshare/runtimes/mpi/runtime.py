@@ -44,8 +44,8 @@ class MPI(Joint):
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, default=None
-        The ranks; None: all ranks of the job. The runtime uses a copy of the communicator, which
-        separates its messages from yours.
+        The ranks. If None, they are all ranks of the job. The runtime uses a copy of the
+        communicator, which separates its messages from yours.
     rows : {"shard", "all"}, default="shard"
         The rows in a rank's problem. With "shard", each rank has rows of its own; the whole problem
         concatenates them in the order of the ranks. With "all", every rank has all rows; the call
@@ -61,7 +61,7 @@ class MPI(Joint):
         Seconds that a call waits for all ranks to make it.
     survive : bool, default=False
         Whether a run on ranks without shared memory continues when a rank dies, without the rows of
-        the dead rank; see the notes. This needs a suitable MPI, for which `hogshare doctor` checks.
+        the dead rank; see the notes. This needs a suitable MPI, which `hogshare doctor` checks.
 
     Raises
     ------
@@ -103,8 +103,9 @@ class MPI(Joint):
     calls `solve` together with them. With linear estimators, rows stay on their rank (see
     ``docs/guide/cluster.md``). With other estimators, all ranks get all rows.
 
-    With ``survive=True``, a killed rank does not end the run, once all ranks have begun. The run no
-    longer trains on the dead rank's rows, and losses, stops and objectives use the remaining rows.
+    Once all ranks have begun a run with ``survive=True``, a killed rank does not end the run. The
+    run no longer trains on the dead rank's rows, and losses, stops and objectives use the remaining
+    rows.
     A `RuntimeWarning` and ``report.notes`` name the rank and its number of rows;
     ``report.settings["lost_ranks"]`` lists all dead ranks. Any rank may die, including rank 0; one
     rank must survive. This is for `solve` with `SGD`, `Adam` and custom rules that remember nothing

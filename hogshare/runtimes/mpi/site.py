@@ -347,7 +347,7 @@ class Site:
         """Set the session to the common vector within a with block, while workers pause.
 
         This writes the session's coefficients, intercepts and sums in place. After the block, the
-        site's own values are restored; they differ by roundings. Intercepts that the block has
+        site's own values, which differ by roundings, are restored. Intercepts that the block has
         moved stay moved.
         """
         vector, memory, base = self.session.vector, self.session.memory, self.account.base

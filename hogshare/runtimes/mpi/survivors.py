@@ -11,8 +11,8 @@ The first surviving rank collects the parts of an exchange, and lists the ranks 
 So if a rank dies between two messages, either all ranks or no ranks count it as a participant. When
 the first surviving rank dies, every rank reports its part and its last result to the next first
 rank. A rank is at most one result ahead of the others, because a result needs the parts of all
-survivors. If any survivor has the result, the next first rank gets it and forwards it. Only if no
-survivor has the result, the next first rank makes a new one.
+survivors. If any survivor has the result, the next first rank gets this result and forwards it.
+Otherwise the next first rank makes a new result.
 
     first dies -> (results so far, own part, last result) -> next first: forwards or makes a result
 
