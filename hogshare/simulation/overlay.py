@@ -201,7 +201,7 @@ class Overlay:
         return self._workers[ring.owners(self._identifiers, self._check_points(points))]
 
     def hops(self, senders: Any, points: Any) -> np.ndarray:
-        """Return each message's number of hops until it reaches its point's owner.
+        """Return, for each message, the number of hops until it reaches its point's owner.
 
         Parameters
         ----------

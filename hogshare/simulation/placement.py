@@ -23,7 +23,7 @@ class Placement:
     central       central       all: the server has the clocks, and draws the samples
     central       distributed   barriers that need no clocks, or a sample's clocks
     distributed   distributed   the same barriers
-    distributed   central       none: it has no use
+    distributed   central       none: this combination has no use
     ============= ============= ========================================================
 
     Parameters

@@ -47,7 +47,7 @@ def inhabitants(identifiers: np.ndarray, bits: int, starts: np.ndarray, length: 
 
 
 def hops(identifiers: np.ndarray, bits: int, senders: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return each message's number of hops until it reaches its point's owner.
+    """Return, for each message, the number of hops until it reaches its point's owner.
 
     Parameters
     ----------

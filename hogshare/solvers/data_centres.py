@@ -44,7 +44,7 @@ def gaia(
     Returns
     -------
     Report
-        `Report.exchanges` counts the changes that centres exchanged, and `Report.theory` has the
+        `Report.exchanges` describes the exchanges between centres, and `Report.theory` has the
         conditions of the paper's analysis.
 
     Raises

@@ -50,10 +50,11 @@ def asaga(
     -----
     Source: Leblond, Pedregosa and Lacoste-Julien, "ASAGA: asynchronous parallel SAGA", AISTATS
     2017. Its theorem requires a step of at most ``1 / (32 L (1 + tau sqrt(Delta)) xi)``. In this
-    formula tau is the number of overlapping steps, about the number of workers, and must be less
-    than a tenth of the number of rows; Delta is the largest share of rows with a common feature;
-    ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) / (8 kappa))`` with kappa = L / mu. L is the largest
-    smoothness constant of a row's loss with penalty, and mu the strong convexity.
+    formula, tau is the number of overlapping steps. It is about the number of workers, and must be
+    less than a tenth of the number of rows. Delta is the largest share of rows with a common
+    feature. L is the largest smoothness constant of a row's loss with penalty. The last factor is
+    ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) / (8 kappa))`` with kappa = L / mu, where mu is the
+    constant of strong convexity.
 
     Departures: (1) The l2 part is a proximal step on the row's support. As a part of the gradient,
     the l2 part would overshoot for rare features. (2) Each epoch visits the rows in a new order,
