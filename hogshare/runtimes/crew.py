@@ -354,7 +354,7 @@ class Crew:
     def hire(self, n: int) -> list[Member]:
         """Return `n` members, without waiting for new members to start.
 
-        n : number of members. Idle members are hired first; new members start if these do not suffice.
+        n : number of members. Idle members are hired before new members start.
 
         The members belong to the caller until it passes them to `release`. Prefer `hired`, which
         always releases them.
