@@ -1,7 +1,7 @@
-"""``hogshare bench``: measurements that a user can repeat, one file for each.
+"""``hogshare bench``: measurements that a user can repeat, each in its own file.
 
-To add one, write a file with an `Experiment` of `hogshare.lab.harness.experiment` and add its name
-below.
+To add a measurement, write a file with an `Experiment` of `hogshare.lab.harness.experiment`, and
+add the file's name below.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """``hogshare bench barriers``: the effect of barriers with stragglers.
 
 Definitions (Soori et al. 2019): a worker waits from its push until it has the next block. The mean
-over workers is given in both common units: (1) per iteration of the server, which is a push (their
-table III); (2) per round, which is one block of each worker. The second is the first times the
-number of workers. Every block has its own pull and push, also without stragglers.
+waiting time over workers is given (1) per iteration of the server, which is one push (table III of
+the paper), and (2) per round, which is one block of each worker. The second number is the first one
+times the number of workers. Every block has its own pull and push, even without stragglers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ SETTINGS = (
 
 def default_barriers(workers: int, stragglers: str) -> list[str]:
     """Return the default barriers, with the throttled release of ASYNC's experiments."""
-    # one straggler: 93 % of the workers, production pattern: 70 %
+    # with one straggler release at 93 % of the workers, with the production pattern at 70 %
     available = max(1, math.floor((0.7 if stragglers == "pcs" else 0.93) * workers))
     return ["asp", "bsp", "ssp:4", "pbsp:1", "pbsp:10", "pssp:10,4", f"throttled:{available}"]
 
@@ -87,7 +87,7 @@ def settle(problem: Any, settings: Settings) -> Settings:
 
 
 def run_once(problem: Any, settings: Settings, contestant: tuple[str], seed: int) -> Report:
-    """Solve once behind a barrier."""
+    """Solve once under a barrier."""
     from hogshare import Shared, StepSize, Stop, barriers, solve
 
     return solve(
@@ -119,7 +119,7 @@ def facts(report: Report) -> Row:
 
 
 def waiting(run: Row) -> tuple[float, float]:
-    """Return a worker's mean waiting seconds, per push of any worker and per round."""
+    """Return a worker's mean waiting seconds: per push of any worker, and per round."""
     pushes, mean = sum(run["blocks"]), statistics.mean(run["waiting_seconds"])
     per_push = mean / max(1, pushes)
     return per_push, per_push * len(run["blocks"])
@@ -143,7 +143,7 @@ NUMBERS = (
 
 
 def doubts(result: dict[str, Any]) -> list[str]:
-    """Return warnings on the measured times if computing is not small relative to sleep."""
+    """Return warnings on the measured times if computing is not short relative to sleeping."""
     cores = result["machine"]["usable_cores"]
     load = max(run["cpu_seconds"] / (run["seconds"] * cores) for run in result["runs"])
     if not result["settings"]["base_ms"] or load <= LARGE_LOAD:

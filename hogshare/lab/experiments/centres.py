@@ -1,10 +1,10 @@
 """``hogshare bench centres``: centres that exchange significant changes over slow links.
 
-A contestant is a method and links, as in "gaia, wan". "bsp" sends every change in lockstep; "ssp"
-sends every change with gaia's clock difference; "gaia" sends only significant changes. So the time
-of ssp over the time of gaia is the gain of the filter alone. `speedup` is bsp's time to the target
-on the same links, divided by the method's time. `of_lan` is the method's time divided by its time
-on the first links.
+A contestant is a method with links, for example "gaia, wan". "bsp" sends every change in lockstep.
+"ssp" sends every change with gaia's clock difference. "gaia" sends only significant changes. The
+time of ssp over the time of gaia is therefore the gain of the filter alone. `speedup` is bsp's time
+to the target on the same links, divided by the method's time. `of_lan` is the method's time divided
+by its time on the first links.
 """
 
 from __future__ import annotations
@@ -162,10 +162,11 @@ def problem_of(args: Any) -> Any:
 
 
 def step_in_centres(problem: Any, step: float | None, n_centres: int) -> float | None:
-    """Return the step in centres for a single model's step.
+    """Return the step size of a centre, given the step size of a single model.
 
-    Mean gradients of all centres are summed, so each centre takes a share of the step. The step of
-    single rows is not divided, because their changes mostly do not overlap.
+    The mean gradients of all centres are summed, so the step size is divided by the number of
+    centres. The step size for single rows is not divided, because the changes of single rows mostly
+    do not overlap.
     """
     return step / n_centres if step is not None and problem.by_mean else step
 
@@ -232,13 +233,13 @@ def facts(report: Report) -> Row:
 
 
 def over_bsp(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """Return the speedup over bsp on the same links."""
+    """Return the speedup of a method over bsp on the same links."""
     bsp = (one["seconds"] for one in rows if (one["method"], one["links"]) == ("bsp", row["links"]))
     return ratio(next(bsp, None), row["seconds"])
 
 
 def of_lan(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """Return the slowdown relative to the first links."""
+    """Return the slowdown of a method relative to the first links."""
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 

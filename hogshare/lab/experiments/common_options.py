@@ -1,4 +1,4 @@
-"""Shared parts of experiments: options for rows, planes and runs, a default step, problems."""
+"""Shared parts of experiments: options for rows, planes and runs, a default step size, problems."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def plane(exchange: str) -> tuple[Setting, ...]:
 
 
 def base_ms(what: str) -> Setting:
-    """Return the setting for milliseconds of sleep; sleeping workers need only few cores."""
+    """Return the setting for milliseconds of sleep of a block; sleeping workers need few cores."""
     return Setting("base_ms", what, 5.0, options.not_negative, metavar="MS")
 
 
 def points(count: int) -> Setting:
-    """Return the setting for the points of the trace."""
+    """Return the setting for the number of points of the trace."""
     return Setting("points", "points of the trace in an epoch", count, options.positive_int)
 
 
@@ -82,14 +82,14 @@ def stated(X: Any, y: Any, settings: dict[str, Any]) -> Any:
 
 
 def linear_problem(args: Any, share: float = 1.0) -> Any:
-    """Return the linear problem of a command line; fill in the step, a share of the default."""
+    """Return the linear problem of a command line; set a missing step to `share` of the default."""
     X, y = load(args)
     args.step = args.step or share * default_step(X)
     return stated(X, y, vars(args))
 
 
 def default_step(X: Any) -> float:
-    """Return one over the mean squared norm of a row: safe for log loss with any rows."""
+    """Return one over the mean squared norm of a row, which is safe for log loss with any rows."""
     import numpy as np
 
     values = X.data if hasattr(X, "indptr") else np.asarray(X)
@@ -98,14 +98,14 @@ def default_step(X: Any) -> float:
 
 
 def named_problem(args: Any, algorithm: str) -> tuple[Any, Any]:
-    """Return the family that ``--problem`` names, and its problem; fill in the batch."""
+    """Return the family that ``--problem`` names, and its problem; set a missing batch."""
     family, data = experiments.data_of(args)
     args.batch = args.batch or family.batch(algorithm)
     return family, family.state(data)
 
 
 def of_linear(args: Any) -> dict[str, bool]:
-    """Return the options for linear problems, and whether they are given."""
+    """Return the options that are for linear problems only, and whether each is given."""
     return {
         "--loss": args.loss != "log_loss",
         "--penalty": args.penalty != "l2",
@@ -121,14 +121,14 @@ def late(settings: dict[str, Any]) -> Any:
 
 
 def slept(block_ms: float, seed: int) -> Any:
-    """Return a law of stragglers: blocks sleep about `block_ms` in addition to computing."""
+    """Return a law of stragglers with which blocks sleep about `block_ms` besides computing."""
     from hogshare.stragglers import LogNormal
 
     return LogNormal(JITTER, base=1e-3 * block_ms, seed=seed)
 
 
 def has_own_steps(problem: Any) -> bool:
-    """Whether a problem computes its own steps, one for each block of rows."""
+    """Whether a problem computes its own step size for each block of rows."""
     from hogshare.problems.protocol import by_gradient
 
     return by_gradient(problem) and problem.has_steps

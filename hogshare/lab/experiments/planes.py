@@ -1,14 +1,16 @@
 """``hogshare bench planes``: all planes against `Shared` and one worker, without sleeping blocks.
 
 A contestant is a plane, for example "mirrors:every=512". The name of emulated links may follow, for
-example "mirrors over wan". "one worker" runs first: its objective at the end of its epochs is the
-target of all others, and they may take more epochs. Between ranks, a plain all-reduce of
-mini-batches and local descent with averages run as well (`hogshare.lab.rivals.collectives`).
+example "mirrors over wan". "one worker" runs first. Its objective at the end of its epochs is the
+target of all other contestants, which may take more epochs. Between ranks there are two more
+contestants: a plain all-reduce of mini-batch gradients, and local descent with averages
+(`hogshare.lab.rivals.collectives`).
 
-Seconds are the seconds of training. They exclude the rows, compiling and the start of workers,
-which are reused between runs. Snapshots of replicas cost a third of the replicas' time, so every
-run is made twice. Seconds, bytes and waits come from a run without snapshots. The point at which an
-objective is reached comes from a run with snapshots; their objectives are evaluated afterwards.
+Seconds are the seconds of training. They exclude the reading of rows, compiling, and the start of
+workers, which are reused between runs. With replicas, snapshots cost a third of the time, so every
+contestant runs twice. The seconds, bytes and waits are those of a run without snapshots. The point
+at which an objective is reached is that of a run with snapshots; their objectives are evaluated
+after the run.
 """
 
 from __future__ import annotations
@@ -153,10 +155,11 @@ def parsed(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def plane_of(text: str, centres: Any, links: str | None = None) -> Any:
-    """Return the plane of a name; the name itself for a collective method.
+    """Return the plane of a name, or the name itself if it is a collective method.
 
-    centres : centres of mirrors that name none
-    links : links between the centres
+    text : name and options, as for `parsed`
+    centres : centres of mirrors whose options do not include centres
+    links : name of the links between the centres
 
     Raises ValueError if there is no such plane, or if the plane has no such options.
     """
@@ -178,7 +181,7 @@ def plane_of(text: str, centres: Any, links: str | None = None) -> Any:
 
 
 def contestants(settings: Settings) -> list[tuple[str]]:
-    """Return one worker, and every plane over each of the links that apply to it."""
+    """Return "one worker", and every plane with each of the links that apply to it."""
     are_ranks = settings["runtime"] == options.RANKS
     found = [ONE]
     for plane in settings["planes"]:
@@ -230,7 +233,7 @@ def problem_of(args: Any) -> Any:
 
 
 def network_of_digits(args: Any) -> Any:
-    """Return a network on MNIST's digits, or on scikit-learn's digits without MNIST's files."""
+    """Return a network on MNIST's digits, or on scikit-learn's if there are no files of MNIST."""
     from hogshare.lab.studies.named_problems import family_of
 
     args.data = "mnist-digits"
@@ -276,7 +279,7 @@ def about(problem: Any, settings: Settings) -> dict[str, Any]:
 
 
 class Runs:
-    """Runs of contestants; between its runs a rank caches one descent for each problem."""
+    """The runs of contestants; a rank caches one collective descent per problem between runs."""
 
     def __init__(self) -> None:
         self._descent: Any = None
@@ -311,7 +314,7 @@ class Runs:
 
 
 def alone(problem: Any, settings: Settings, ranks: Any, seed: int) -> Report:
-    """Run one worker, on the first rank, while the other ranks wait."""
+    """Run one worker on the first rank while the other ranks wait; every rank must call it."""
     run = {"runtime": "caller", "n_workers": 1}
     if ranks is None:
         return solved(problem, settings, settings["epochs"], seed, **run)
@@ -364,7 +367,7 @@ def facts(report: Report) -> Row:
 
 
 def of_one_worker(runs: Sequence[Row]) -> float:
-    """Return the objective of one worker at its end, in its worst round."""
+    """Return the last objective of "one worker" in its worst round."""
     ends = [run["trace"]["objective"][-1] for run in runs if run["plane"] == ONE]
     if any(end is None for end in ends):
         raise ValueError("one worker's model is not finite: use a smaller --step")
@@ -387,7 +390,7 @@ def megabytes(run: MeasuredRun) -> float:
 
 
 class After(TableNumber):
-    """The objective after one worker's number of epochs."""
+    """The objective after the number of epochs that "one worker" takes."""
 
     def found(self, runs: Sequence[MeasuredRun], rows: Sequence[Row], result: Row) -> Row:
         """Return the median over rounds."""
@@ -396,7 +399,7 @@ class After(TableNumber):
 
 
 def times(of: str) -> Any:
-    """Make a ratio of seconds to another contestant's, on the same links if it ran on them."""
+    """Make the ratio of seconds to those of contestant `of`, if possible on the same links."""
 
     def found(row: Row, rows: Sequence[Row], result: Row) -> float | None:
         link = row["plane"].partition(OVER)[2]
@@ -427,7 +430,7 @@ NUMBERS = (
 
 
 def notes(result: dict[str, Any]) -> Iterable[str]:
-    """Describe the counted seconds, and the ends of the links."""
+    """Describe which seconds are counted, and which ends the links have."""
     settings = result["settings"]
     yield (
         f"seconds of training to the objective that one worker has after {settings['epochs']} "
@@ -448,7 +451,7 @@ class Planes(Experiment):
         return self.run_locally(args)
 
     def targets_of(self, result: Result) -> dict[str, float]:
-        """As in `Experiment`; the default is slightly above one worker's last objective."""
+        """Return the target; the default is slightly above the last objective of "one worker"."""
         settings, found = result["settings"], super().targets_of(result)
         above = settings["within"] if settings["target"] is None else 0.0
         return {name: target + above * abs(target) for name, target in found.items()}

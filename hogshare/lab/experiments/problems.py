@@ -21,7 +21,7 @@ PROBLEM_HELP = (
 
 
 def problem(text: str) -> str:
-    """Check the name of a bench's problem, and return it."""
+    """Return the name of a bench's problem if it is valid, as the type of an option."""
     word = text.strip().lower()
     if word == LINEAR:  # needs no further imports
         return word
@@ -57,12 +57,15 @@ def check(args: Any, linear: dict[str, bool]) -> None:
 
     Parameters
     ----------
+    args : Namespace
+        The options of the command line.
     linear : dict
-        Options that are for linear problems, and whether they are given.
+        The options that are for linear problems only, and whether each is given.
 
     Raises
     ------
     WrongCommandLine
+        If an option does not fit.
     """
     if args.problem == LINEAR:
         args.data = args.data or SMALL
@@ -79,7 +82,7 @@ def check(args: Any, linear: dict[str, bool]) -> None:
 
 
 def given(args: Any, family: Family) -> Any:
-    """Return the data of ``--data`` for a named problem: rows, ratings, pairs, or documents."""
+    """Return the data of ``--data`` for a named problem: rows, ratings, pairs or documents."""
     if args.data is None:
         return None
     if family.reads in ("ratings", "pairs"):
@@ -91,7 +94,7 @@ def given(args: Any, family: Family) -> Any:
 
 
 def data_of(args: Any) -> tuple[Family, Any]:
-    """Return the family of a problem's name, and its data."""
+    """Return the family of the problem's name, and the data that it checked or made."""
     from hogshare.lab.studies import named_problems
 
     family = named_problems.family_of(args.problem)

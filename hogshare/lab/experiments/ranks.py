@@ -1,16 +1,15 @@
 """``hogshare bench ranks``: the costs of a cluster's messages and rows, and the gain of more ranks.
 
-All ranks of a job measure together, as ranks that share no memory; rank 0 prints.
-The result is one dictionary of plain data, which is also the JSON output:
+All ranks of a job measure together, without shared memory; rank 0 prints. The result is one
+dictionary of plain data, which is also the JSON output:
 
     settings, data, versions, mpi
-    ranks       host, cores and workers of each; ``numbers``: length of an exchanged vector
-    ways        latency and bandwidth from rank 0 to others
-    costs       cost of a row, a short message, a byte, an exchange; an exchange's cost in a run
-    prediction  seconds of an epoch by number of ranks; ``best_ranks``, ``pays_from_rows``
-    target      the objective to reach
-    table       one rank and all: predicted and measured
-    runs        one for each round and number of ranks, with its trace
+    ranks       host, cores and workers of each rank; ``numbers`` is the length of an exchanged
+    vector ways        latency and bandwidth from rank 0 to each other rank costs       cost of a
+    row, a short message, a byte and an exchange; cost of an exchange in a run prediction  seconds
+    of an epoch by number of ranks; ``best_ranks``, ``pays_from_rows`` target      the objective to
+    reach table       predicted and measured numbers, for one rank and for all ranks runs        a
+    run for each round and number of ranks, with its trace
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ SETTINGS = (
 
 
 def measure(args: Any, runtime: Any) -> Result:
-    """Measure on all ranks; the result is complete on rank 0."""
+    """Measure on all ranks, each of which must call this; the result is complete on rank 0 only."""
     from hogshare.solvers.outcome import versions
 
     X, y = common_options.load(args)
@@ -121,13 +120,13 @@ class Runner:
 
     @property
     def alone(self) -> dict[str, Any]:
-        """Arguments of a run on one rank."""
+        """Return the arguments of a run on one rank."""
         count = self.workers[self.place]
         return {"runtime": "caller" if count == 1 else "threads", "n_workers": count}
 
     @property
     def together(self) -> dict[str, Any]:
-        """Arguments of a run on all ranks."""
+        """Return the arguments of a run on all ranks."""
         return {"runtime": self.runtime, "n_workers": self.workers[self.place]}
 
     def solved(self, problem: Any, who: dict[str, Any], epochs: int, seed: int = 0) -> Report:
@@ -169,7 +168,7 @@ class Runner:
         }
 
     def row_seconds(self, epochs: int) -> float:
-        """Measure the seconds of a row on this rank while the other ranks work too."""
+        """Measure the seconds of a row on this rank, while the other ranks also work."""
         self.runtime.gathered(None)
         return per_epoch(self.solved(self.own, self.alone, epochs)) / self.own.n_rows
 
@@ -214,7 +213,10 @@ class Runner:
 
 
 def per_epoch(report: Report) -> float:
-    """Return an epoch's seconds, without the first epoch (frequent exchanges) if there are more."""
+    """Return the mean seconds of an epoch.
+
+    The first epoch, which has frequent exchanges, is left out if there are more epochs.
+    """
     trace = report.trace
     assert trace is not None
     begin = max(0, int((trace.epochs < 1.0 - 1e-9).sum())) if trace.epochs[-1] > 1.5 else 0
@@ -247,7 +249,7 @@ def summed(result: Result) -> Result:
 
 
 def costs_of(result: Result) -> tuple[ClusterCosts, Row]:
-    """Return the constants, and further facts on exchanges."""
+    """Return the measured constants, and further facts on exchanges."""
     from hogshare.lab.prediction.rank_epochs import ClusterCosts
 
     ways, data, count = result["ways"], result["data"], len(result["ranks"])
@@ -276,14 +278,17 @@ def costs_of(result: Result) -> tuple[ClusterCosts, Row]:
 
 
 def on_an_edge(runs: list[Row], kind: str) -> tuple[float, float]:
-    """Return messages and bytes of a kind, over all runs, on one edge that has any."""
+    """Return the messages and bytes of a kind over all runs, on one edge with such messages."""
     found = [run["traffic"].get(kind, {"messages": 0, "bytes": 0, "edges": {}}) for run in runs]
     edges = max(1, *(len(one["edges"]) for one in found))
     return sum(one["messages"] for one in found) / edges, sum(one["bytes"] for one in found) / edges
 
 
 def table_of(result: Result, target: float, predicted: dict[int, float]) -> list[Row]:
-    """Make rows for one and for all ranks: predicted and measured, per epoch, to the target."""
+    """Make a row for one rank and a row for all ranks: predicted and measured seconds.
+
+    The seconds are per epoch and to the target.
+    """
     table: list[Row] = []
     for count in (1, len(result["ranks"])):
         runs = [MeasuredRun(run, target) for run in result["runs"] if run["ranks"] == count]
@@ -332,7 +337,7 @@ class Ranks(Command):
         return result
 
     def show(self, result: Result) -> None:
-        """Print predicted and measured epochs, and below them the constants."""
+        """Print predicted and measured seconds, and below them the constants."""
         measured = {row["ranks"]: row for row in result["table"]}
         header = ["ranks", "s/epoch predicted", "times", "s/epoch", "epochs", "seconds", "times"]
         rows = []

@@ -1,8 +1,9 @@
 """``hogshare bench reduce``: graphs and synchronisation of replicas.
 
-A contestant is a graph and a synchronisation, as in "root, notify-ack". Rounds and bytes to the
-target are computed in proportion to blocks, because every worker sends equally much in each block.
-The result also has ``graphs``: each graph's degree, gap, and rounds to agreement.
+A contestant is a graph and a synchronisation, for example "root, notify-ack". Rounds and bytes to
+the target are computed in proportion to blocks, because every worker sends equally much in each
+block. The result also has ``graphs``: the degree of each graph, its spectral gap, and its rounds to
+agreement.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def settle(problem: Any, settings: Settings) -> Settings:
 
 
 def graphs_of(problem: Any, settings: Settings) -> dict[str, Any]:
-    """Return the degree, gap and predicted rounds of each graph.
+    """Return the degree, spectral gap and predicted rounds of each graph.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def by_cause(waits: list[dict[str, float]]) -> dict[str, float | None]:
 
 
 def until_target(run: MeasuredRun, what: str, unit: float = 1.0) -> float | None:
-    """Return the share of a run's total up to the target."""
+    """Return the part of a run's total up to the target, multiplied by `unit`."""
     blocks = run.first("blocks")
     return None if blocks is None else unit * (blocks / run["blocks"]) * run[what]
 
@@ -198,7 +199,7 @@ NUMBERS = (
 
 
 def notes(result: dict[str, Any]) -> Iterable[str]:
-    """Yield a sentence on the degree, gap and rounds of each graph."""
+    """Yield a sentence on the degree, spectral gap and rounds of each graph."""
     for name, graph in result["graphs"].items():
         gap = "" if graph["gap"] is None else f", gap {graph['gap']:.4g}"
         yield (
@@ -208,7 +209,7 @@ def notes(result: dict[str, Any]) -> Iterable[str]:
 
 
 def draw_inputs(ax: Any, result: dict[str, Any]) -> None:
-    """Draw the share of reduces at each number of used inputs, for each contestant's first run."""
+    """Draw the share of reduces by number of used inputs, for each contestant's first run."""
     first = [run for run in result["runs"] if run["round"] == 0]
     width = 0.9 / len(first)
     for place, run in enumerate(first):

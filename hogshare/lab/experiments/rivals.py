@@ -1,4 +1,4 @@
-"""``hogshare bench rivals``: time to sub-optimality against other libraries."""
+"""``hogshare bench rivals``: time to a sub-optimality, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def measure(args: Any) -> dict[str, Any]:
 
 
 def linear(args: Any) -> tuple[Sequence[Kind], Discipline]:
-    """Return the contestants and the discipline for linear models."""
+    """Return the contestants and the discipline (data and judgement) for linear models."""
     from hogshare.lab.rivals import race_catalogue
     from hogshare.lab.rivals.linear.linear_race import LinearRace
 
@@ -124,7 +124,7 @@ def named(args: Any) -> tuple[Sequence[Kind], Discipline]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print a line for each contestant, the fastest to the tightest target first."""
+    """Print a line for each contestant; the fastest to the tightest target is the first."""
     targets = result["settings"]["targets"]
     lines = sorted((line_of(result, who) for who in result["contestants"]), key=rank)
     console.show_table(
@@ -179,7 +179,7 @@ def time_of(row: dict[str, Any]) -> str:
 
 
 def rank(line: dict[str, Any]) -> tuple[float, ...]:
-    """Return the sort key of a line: the time to the tightest target, then to the next."""
+    """Return the sort key of a line: times to the targets, from the tightest to the easiest."""
     return tuple(
         math.inf if row["seconds"] is None else row["seconds"] for row in reversed(line["rows"])
     )
@@ -188,9 +188,9 @@ def rank(line: dict[str, Any]) -> tuple[float, ...]:
 def draw(result: dict[str, Any], path: str) -> None:
     """Draw the race and write it to a file.
 
-    One panel has the distance from the optimum against seconds; the other has it against epochs,
-    for contestants that count epochs. Points are medians over rounds for each budget, with the
-    setting that the contestant chose for the tightest target it reached.
+    One panel has the distance from the optimum against seconds. The other panel has the distance
+    against epochs, for contestants whose budgets are epochs. A point is the median over rounds for
+    a budget, with the setting that the contestant chose for the tightest target that it reached.
     """
     figure, (by_second, by_epoch) = figures.panel_row(2, width=6.0, height=5.0)
     lines = [f"C{colour}{dash}" for dash in ("-", "--", ":") for colour in range(10)]
@@ -213,7 +213,7 @@ def draw(result: dict[str, Any], path: str) -> None:
 
 
 def curve_of(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[float, ...]]:
-    """Return a contestant's budgets, seconds and distances: medians over rounds, by work."""
+    """Return a contestant's budgets with median seconds and distances, the least work first."""
     setting = min(who["kept"], key=lambda chosen: float(chosen["target"]))["setting"]
     budgets: dict[float, list[dict[str, Any]]] = {}
     for run in runs:

@@ -2,12 +2,12 @@
 
 Definitions (as in Lian et al. 2015): an iteration is one step on a mini-batch, counted over all
 workers. With p workers, iteration speedup = p * iterations(1) / iterations(p), and time speedup =
-seconds(1) / seconds(p), both to the same objective. For
-``incon`` an iteration is a write cycle, for ``con`` an update by the master, from `gradients`
-mini-batches. Departures: (1) with private copies a step changes the copy, and one push carries many
-steps, so iterations count steps, not pushes; on one shared vector the two are equal. (2) A trace
-counts computed blocks, and with ``con`` up to two messages of each worker are under way among them.
-On the virtual clock, seconds are virtual.
+seconds(1) / seconds(p), both to the same objective. An iteration of ``incon`` is a write cycle. An
+iteration of ``con`` is an update by the master, from `gradients` mini-batches. Departures: (1) With
+private copies, a step changes the copy, and one push carries many steps. Iterations therefore count
+steps, not pushes; on one shared vector the two numbers are equal. (2) A trace counts computed
+blocks. With ``con`` these include blocks whose messages are still under way, up to two for each
+worker. On the virtual clock, seconds are virtual.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def about(problem: Any, settings: Settings) -> dict[str, Any]:
 
 
 def default_workers(runtime: str = "threads") -> list[int]:
-    """Return 1, 2, 4, ... and the number of usable cores, or to 32 on the virtual clock."""
+    """Return 1, 2, 4, ... and the number of usable cores; on the virtual clock 1, 2, 4, ..., 32."""
     import joblib
 
     if runtime == SIMULATOR:
@@ -281,10 +281,10 @@ def facts(report: Report) -> Row:
 
 
 def default_target(runs: Sequence[Row]) -> float:
-    """Return the objective at 99 % of the gain of a run: the worst one with fewest workers.
+    """Return the objective at which the worst run with the fewest workers has 99 % of its gain.
 
-    The objective at the very end would be the natural choice. But if a run converges early, that
-    objective is on a flat tail, where the time of a crossing is random.
+    The last objective would be the natural choice. But if a run converges early, its last objective
+    is on a flat tail, and the time at which a trace crosses it is random.
     """
     fewest = min(run["workers"] for run in runs)
     traces = [run["trace"]["objective"] for run in runs if run["workers"] == fewest]
@@ -294,7 +294,7 @@ def default_target(runs: Sequence[Row]) -> float:
 
 
 def iterations(row: Row, rows: Sequence[Row], result: dict[str, Any]) -> float | None:
-    """Return the iterations to the target: iterations of an epoch times epochs."""
+    """Return the iterations to the target: the iterations of an epoch times the epochs."""
     settings = result["settings"]
     per_epoch = result["data"]["rows"] / (settings["batch"] * settings["gradients"])
     return None if row["epochs"] is None else row["epochs"] * per_epoch
@@ -325,7 +325,7 @@ NUMBERS = (
 
 
 def doubts(result: dict[str, Any]) -> list[str]:
-    """Return warnings on the measured times if repeats differ too much."""
+    """Return warnings on the measured times, if the repeats differ too much."""
     found: list[str] = []
     if result["settings"]["runtime"] == SIMULATOR:
         return found

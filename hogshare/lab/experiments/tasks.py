@@ -1,8 +1,9 @@
 """``hogshare bench tasks``: ASYNC's methods on tasks, with stragglers.
 
-A contestant is a method and a law of stragglers, as in "asgd, cds:0.6". "sgd" and "asgd" have the
-same target; "saga" and "asaga" have another. Waiting is the mean over workers, (1) per update of
-the model, as in Soori et al. 2019, table III; (2) per round, which is one task of each worker.
+A contestant is a method and a law of stragglers, for example "asgd, cds:0.6". "sgd" and "asgd" have
+the same target; "saga" and "asaga" have another one. Waiting times are means over workers. They are
+given (1) per update of the model, as in table III of Soori et al. 2019, and (2) per round, which is
+one task of each worker.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ SETTINGS = (
 
 
 def check(args: Any) -> None:
-    """Refuse to wait for more workers than the run has."""
+    """Refuse a release that waits for more workers than the run has."""
     if args.available and args.available > args.workers:
         raise options.WrongCommandLine(
             f"--available {args.available} is more than --workers {args.workers}: they would wait "
@@ -116,7 +117,7 @@ def facts(report: Report) -> Row:
 
 
 def slower(row: Row, rows: Sequence[Row], result: Row) -> float | None:
-    """Return the slowdown of a method relative to the first law."""
+    """Return the slowdown of a method relative to the first law of stragglers."""
     return ratio(row["seconds"], first_of("method", row, rows)["seconds"])
 
 
@@ -143,7 +144,7 @@ NUMBERS = (
 
 
 def over_laws(key: str, label: str) -> Any:
-    """Make a panel of a number of each method over the laws of stragglers."""
+    """Make a panel of a number of each method, against the laws of stragglers."""
 
     def draw(ax: Any, result: dict[str, Any]) -> None:
         laws = result["settings"]["stragglers"]

@@ -1,5 +1,6 @@
-"""A race against other libraries: time to sub-optimality.
+"""A race against other libraries: the time to a sub-optimality.
 
-Divided as in benchopt: the discipline (the objective and its optimum), the contestants, which
-import their libraries only inside functions, and the race, which depends on neither.
+As in benchopt, the race has three parts: the discipline (the objective and its optimum), the
+contestants, which import their libraries only inside functions, and the race itself, which depends
+on neither.
 """

@@ -1,11 +1,12 @@
 """Plain descent over MPI ranks by collective calls, as in a script with mpi4py.
 
-"all-reduce" sums the gradients of every rank's mini-batch in each step. "local-sgd" takes local
-steps on each rank, and at intervals all ranks continue from the mean of their models (Stich, "Local
-SGD converges fast and communicates little", ICLR 2019). Gradients are the problem's own compiled
-ones. The step size falls as one over the root of the epoch; the first one is the best of a few,
-tried beforehand. With an emulated link, the time of a ring on this link is added to the time of a
-call, and not slept, because all ranks wait for it equally.
+The method "all-reduce" sums the gradients of every rank's mini-batch in each step. In "local-sgd"
+each rank takes local steps; at intervals all ranks continue from the mean of their models (Stich,
+"Local SGD converges fast and communicates little", ICLR 2019). The gradients are the problem's own
+compiled ones. The step size falls as one over the square root of the epoch. The first step size is
+the best of a few, which are tried beforehand. With an emulated link, the seconds of a ring on this
+link are added to the measured seconds of a call. No rank sleeps for them, because all ranks would
+wait equally long.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TRIAL_EPOCHS = 2
 
 
 class Ran(NamedTuple):
-    """A run: models and seconds after each epoch, and the number of calls."""
+    """A run: the models and seconds after each epoch, and the number of collective calls."""
 
     models: list[np.ndarray]
     seconds: list[float]
@@ -41,10 +42,10 @@ class Ran(NamedTuple):
 
 @dataclass
 class CollectiveDescent:
-    """A rank's part in descents on one problem.
+    """A rank's part in the descents on one problem.
 
     runtime : runtime of a call by all ranks (`hogshare.runtimes.mpi.replicated_fit`)
-    step : step size for a mean gradient; None: computed from the problem's curvature
+    step : step size for a mean gradient; None: the default, from the problem's curvature
     """
 
     problem: Problem
@@ -53,7 +54,7 @@ class CollectiveDescent:
     _best: dict[str, float] = field(default_factory=dict)  # method -> best step size
 
     def run(self, name: str, epochs: int, seed: int, link: Link | None = None) -> Report:
-        """Run a method, optionally with an emulated link between the ranks."""
+        """Run a method, optionally with an emulated link between ranks; every rank must call it."""
         from hogshare.runtimes.mpi.rank_pool import RankPool
 
         call = self.runtime.call
@@ -84,7 +85,7 @@ class CollectiveDescent:
         return min(found)[1]
 
     def _seconds_by(self, link: Link | None) -> float:
-        """Return the seconds of a collective call on a ring: each part goes around twice."""
+        """Return the seconds of a collective call on a ring, around which each part goes twice."""
         if link is None:
             return 0.0
         _, size = self.runtime.place()

@@ -1,7 +1,7 @@
 """Contestants of a race: a library's method to fit the problem, its settings and its budgets.
 
-A contestant is a class, or a `Variant`: a class with other attributes. Both are instantiated for a
-task, and pickled by the name of the class.
+A contestant is given as a class, or as a `Variant` (a class with other attributes). Both are
+instantiated for a task, and both are pickled by the name of the class.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class RaceTask:
 
 
 class Contestant:
-    """A contestant. Subclasses define the preparation of data and the fit.
+    """A contestant; subclasses define the preparation of data and the fit.
 
-    `library` is the distribution that it needs, `unit` the unit of a budget: "epochs" (passes over
-    the rows), "iterations", or "tolerance", for which a smaller budget is more work.
+    `library` is the name of the distribution that the contestant needs. `unit` is the unit of a
+    budget: "epochs" (passes over the rows), "iterations" or "tolerance". With a tolerance, a
+    smaller budget is more work.
     """
 
     name: ClassVar[str]
@@ -43,15 +44,15 @@ class Contestant:
 
     @classmethod
     def called(cls, name: str, **attributes: Any) -> Variant:
-        """Make another contestant of this class that differs only in attributes."""
+        """Make another contestant of this class, which differs only in attributes."""
         return Variant(cls, name, attributes)
 
     def refusal(self) -> str:
-        """Return the reason why it does not take part in this task, or an empty string."""
+        """Return the reason why the contestant does not take part in the task; empty if it does."""
         return ""
 
     def grid(self) -> list[Setting]:
-        """Return the settings to try; the first is used for the warm-up."""
+        """Return the settings to try; the first one is used for the warm-up."""
         return [{}]
 
     def ladder(self) -> Sequence[float]:
@@ -71,7 +72,7 @@ class Contestant:
         return fitted
 
     def close(self, prepared: Any) -> None:
-        """Free the system resources of `prepare`."""
+        """Free the system resources that `prepare` took."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +84,19 @@ class Variant:
     attributes: Mapping[str, Any]
 
     def __call__(self, task: RaceTask) -> Contestant:
-        """Make the contestant, as by calling the class."""
+        """Make the contestant for a task, as a call of the class does."""
         contestant = self.kind(task)
         vars(contestant).update(self.attributes, name=self.name)
         return contestant
 
     @property
     def library(self) -> str:
-        """Name of the distribution that it needs."""
+        """Name of the distribution that the contestant needs."""
         return self.kind.library
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """Losses that it supports, for linear models."""
+        """Losses of linear models that the contestant supports."""
         return tuple(self.attributes.get("losses", getattr(self.kind, "losses", ())))
 
 

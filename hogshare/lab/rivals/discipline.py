@@ -1,4 +1,4 @@
-"""The discipline of a race: the data, the facts for contestants, and the judgement."""
+"""The discipline of a race: its data, the facts that contestants get, and its judgement."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ HELD_OUT = 5  # one row of so many is held out, if unseen rows judge a model
 
 @dataclass(frozen=True)
 class Reference:
-    """The lowest value known without the race.
+    """The lowest value that is known without the race.
 
-    `bound` is the most by which `value` may exceed the true optimum; None if unknown.
+    `bound` is an upper bound of the difference between `value` and the true optimum; None if
+    unknown.
     """
 
     value: float
@@ -26,18 +27,18 @@ class Reference:
 
 
 class Discipline:
-    """The data, the measure and the judgement of a race.
+    """The data of a race, the measure of its targets, and its judgement of models.
 
     Attributes
     ----------
     X, y : Any
-        Data of the contestants.
+        Data that the contestants fit.
     measure : str
-        The measure of targets, as a phrase: the distance of a value from the best.
+        Name of the measure of targets, which is the distance of a value from the best value.
     what : str
-        The problem, as a phrase.
+        Phrase that describes the problem.
     settings, facts : dict
-        Choices for the problem, and the sizes of the data, as plain data.
+        Choices for the problem, and sizes of the data, as plain data.
     """
 
     X: Any
@@ -52,7 +53,7 @@ class Discipline:
         raise NotImplementedError
 
     def judge(self, model: Any) -> float:
-        """Return the value of a model: lower is better, infinity for an invalid model."""
+        """Return the value of a model: lower is better, and an invalid model has infinity."""
         raise NotImplementedError
 
     def find(self) -> Reference:
@@ -61,20 +62,20 @@ class Discipline:
         Raises
         ------
         ValueError
-            If no distance from it can be defined.
+            If no distance from the reference can be defined.
         """
         raise NotImplementedError
 
     def distance(self, value: float, lowest: float) -> float:
-        """Distance of a value from the lowest known one: the share by which it is above."""
+        """Return the share by which a value exceeds the lowest known value."""
         return value / lowest - 1.0
 
     def at_start(self) -> float | None:
-        """Return the value of the model of zeros, if that is a valid model."""
+        """Return the value of a model of zeros; None if it is not a valid model."""
         return None
 
 
 def split(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of the rows to train on, and of the held-out rows."""
+    """Return the indices of the training rows, and those of the held-out rows."""
     order = np.random.default_rng(seed).permutation(n_rows)
     return np.sort(np.delete(order, slice(0, None, HELD_OUT))), np.sort(order[::HELD_OUT])

@@ -1,12 +1,14 @@
-"""Lanes: a contestant runs in this process, or in a separate one that may crash or hang.
+"""Lanes: a lane runs one contestant, in this process or in a separate process.
 
-Ownership. `race` makes a lane for each contestant and closes it. A lane's process owns the rows in
-the library's own format and receives requests, one at a time, over a socket pair shared only with
-this process: end of file means death in both directions. It leads its own session: a terminal's
-Ctrl-C does not reach it, and its child processes end with it. The kernel ends it with the thread
-that started it. Its temporary files are in a folder that this process removes.
+A separate process may crash or hang without harm. `race` makes a lane for each contestant, and
+closes it. The lane's process owns the rows in the library's own format. It receives requests, one
+at a time, over a socket pair that it shares only with this process. End of file on the socket means
+that the other process has died. The lane's process leads its own session: a terminal's Ctrl-C does
+not reach it, and its child processes end with it. The operating system ends it together with the
+thread that started it. Its temporary files are in a folder that this process removes.
 
-Pickles are safe on that socket: both ends are processes of one user, and it has no name.
+Pickles are safe on that socket, because both ends are processes of the same user, and the socket
+has no name.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Overdue(RuntimeError):
 
 
 class Lane:
-    """A contestant in this process: it cannot be stopped, and its crash ends the race."""
+    """A contestant in this process; it cannot be stopped, and its crash ends the race."""
 
     def __init__(self, kind: Kind, task: RaceTask) -> None:
         self._contestant = kind(task)
@@ -51,14 +53,14 @@ class Lane:
         self._prepared: Any = None
 
     def prepare(self, X: Any, y: Any) -> float:
-        """Convert rows and labels to the library's format; return the seconds."""
+        """Convert rows and labels to the library's format; return the seconds that this takes."""
         begin = time.perf_counter()
         self._prepared = self._contestant.prepare(X, y)
         return time.perf_counter() - begin
 
     def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
         """Fit once; return the seconds that `Contestant.fit` took, and the model."""
-        # at every fit, because a library loaded late has a thread pool of its own
+        # set at every fit, because a library that is loaded late has its own thread pool
         with threadpool_limits(self._workers):
             begin = time.perf_counter()
             fitted = self._contestant.fit(self._prepared, setting, budget, seed)
@@ -79,16 +81,18 @@ class Lane:
 class ProcessLane:
     """A contestant in a separate process.
 
-    After a death the next fit starts a new process, prepares the rows again and repeats the first
-    successful fit; none of this is timed.
+    If the process dies, the next fit starts a new process, prepares the rows again and repeats the
+    first successful fit. This restart is not timed.
 
     Parameters
     ----------
     kind : Contestant class, or a variant of one
-        The class must be importable by name: not from ``__main__`` or a function.
+        The contestant. Its class must be importable by name, so it cannot be defined in
+        ``__main__`` or in a function.
     task : Task
+        The facts that the contestant gets.
     limit : float
-        Seconds that a fit may take; preparing and a first fit may take `READY_SECONDS`.
+        Seconds that a fit may take. The preparation and the first fit may take `READY_SECONDS`.
     """
 
     def __init__(self, kind: Kind, task: RaceTask, limit: float) -> None:
@@ -100,10 +104,10 @@ class ProcessLane:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def prepare(self, X: Any, y: Any) -> float:
-        """Start the process and send it the rows; return the seconds of preparing them.
+        """Start the process and send it the rows; return the seconds of their preparation.
 
-        An error of the contestant becomes an ImportError or RuntimeError with its message; without
-        an error, a lost process is `Died` or `Overdue`.
+        An error of the contestant is raised here as ImportError or RuntimeError with its message.
+        If the process is lost without an error, `Died` or `Overdue` is raised.
         """
         self._rows = X, y
         try:
@@ -114,7 +118,10 @@ class ProcessLane:
             raise
 
     def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
-        """Fit once; return the seconds that `Contestant.fit` took, and the model, or raise."""
+        """Fit once; return the seconds that `Contestant.fit` took, and the model.
+
+        Errors are those of `prepare`.
+        """
         if self._process is None:
             assert self._rows is not None
             self.prepare(*self._rows)
@@ -142,7 +149,7 @@ class ProcessLane:
         code = 0
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                # not waited for yet, so its number still names its group
+                # the process has not been waited for yet, so its id still names its group
                 os.killpg(self._process.pid, signal.SIGKILL)
             code = self._process.wait()
         self._forget()
@@ -181,7 +188,10 @@ class ProcessLane:
             )
 
     def _ask(self, request: Any, patience: float) -> Any:
-        """Send a request and wait for the answer; after a death the lane has no process."""
+        """Send a request and return the answer; if the process dies, the lane has none afterwards.
+
+        patience : seconds to wait for the answer
+        """
         assert self._pipe is not None
         try:
             self._signal(signal.SIGCONT)
@@ -205,7 +215,7 @@ class ProcessLane:
 
 
 def main(fd: int) -> None:
-    """Serve requests until the other end is closed: first the rows, then fits."""
+    """Serve requests until the other end of socket `fd` is closed: first the rows, then fits."""
     end_with_parent()
     pipe = Connection(fd)
     # the objective shows whether a contestant has converged

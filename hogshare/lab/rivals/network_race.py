@@ -1,7 +1,7 @@
-"""The race of networks: to a share of misclassified held-out rows.
+"""The race of networks, whose targets are shares of misclassified held-out rows.
 
-A model is a vector as in `hogshare.problems.network`. It has, layer by layer, the coefficients, of
-shape (inputs, units) or (size, size, channels, filters), and the intercepts.
+A model is a vector as in `hogshare.problems.network`. For each layer it has the coefficients, of
+shape (inputs, units) or (size, size, channels, filters), and then the intercepts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOMENTUM = 0.9  # Nesterov momentum of sgd
 
 @dataclass(frozen=True)
 class NetworkTask(RaceTask):
-    """The network: its hidden layers, and the image shape of a row, if any."""
+    """The facts of a network: its hidden layers, and the shape of a row if it is an image."""
 
     layers: tuple[Layer, ...]
     image: tuple[int, int, int] | None
@@ -34,13 +34,13 @@ class NetworkTask(RaceTask):
 
     @property
     def hidden(self) -> tuple[int, ...] | None:
-        """Units of the hidden layers, if all of them are fully connected."""
+        """Units of the hidden layers; None if not all layers are fully connected."""
         units = [layer.units for layer in self.layers if isinstance(layer, Dense)]
         return tuple(units) if len(units) == len(self.layers) else None
 
 
 class NetworkRace(Discipline):
-    """A named network, trained on four fifths of the rows and judged on the others.
+    """A named network, which is trained on four fifths of the rows and judged on the other fifth.
 
     Parameters
     ----------

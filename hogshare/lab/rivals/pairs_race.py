@@ -1,7 +1,8 @@
-"""The race of alternating least squares over all pairs: to the best training objective known.
+"""The race of alternating least squares over all pairs, to the best known training objective.
 
-Pairs have target 1 and a weight, all others target 0 and weight 1, as in implicit's alternating
-least squares. A model is a pair of factors, float [n_users, k] and [n_items, k].
+As in implicit's alternating least squares, a given pair of user and item has the target 1 and a
+weight. All other pairs have the target 0 and the weight 1. A model is two matrices of factors,
+float of shapes (n_users, k) and (n_items, k).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ SEED = 0
 
 @dataclass(frozen=True)
 class PairsTask(RaceTask):
-    """The strength of the penalty on factors."""
+    """The task of a contestant: the strength of the penalty on factors."""
 
     alpha: float
 
 
 class PairsRace(Discipline):
-    """Pairs of users and items.
+    """The discipline of given pairs of users and items.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class PairsRace(Discipline):
         return PairsTask(workers, self.alpha)
 
     def judge(self, model: Factors) -> float:
-        """Return squares over all pairs plus the penalty, per given pair."""
+        """Return the sum of squares over all pairs plus the penalty, divided by the given pairs."""
         P, Q = (part.astype(np.float64) for part in model)
         met = self.X.tocoo()
         z = np.einsum("ij,ij->i", P[met.row], Q[met.col])
@@ -69,7 +70,7 @@ class PairsRace(Discipline):
         return found if np.isfinite(found) else float("inf")
 
     def find(self) -> Reference:
-        """Compute the reference by many sweeps of hogshare."""
+        """Compute the reference by many sweeps of hogshare's alternating least squares."""
         began = time.perf_counter()
         penalty = Penalty(self.alpha, 0.0)
         extras = sp.csr_array(EXTRA * self.X)
@@ -85,14 +86,14 @@ class PairsRace(Discipline):
 
 
 class PairsContestant(Contestant):
-    """A contestant that fits a matrix of users by items; its stored entries are the pairs."""
+    """A contestant that fits a sparse matrix of users by items, whose entries are the pairs."""
 
     task: PairsTask
     unit: ClassVar[str] = "iterations"
 
 
 class HogshareAlternation(PairsContestant):
-    """`hogshare.MatrixFactorization` on pairs, from the matrix."""
+    """`hogshare.MatrixFactorization` on the pairs of the matrix."""
 
     name = "hogshare als"
     library = "hogshare"
@@ -120,7 +121,7 @@ class HogshareAlternation(PairsContestant):
 
 
 class ImplicitAlternation(PairsContestant):
-    """implicit's alternating least squares, also by conjugate gradients."""
+    """implicit's alternating least squares, with or without conjugate gradients."""
 
     name = "implicit als"
     library = "implicit"

@@ -1,18 +1,19 @@
-"""The race: the time of each contestant to a distance from the best, for any discipline.
+"""The race: the time of each contestant to a distance from the best value, for any discipline.
 
-    warm-up   a fit of each contestant (compiling, loading, starting threads), counted separately
-    tuning    each setting of each grid climbs a coarse ladder of budgets once; each target gets
-              the setting that reached it first
-    rounds    the contestants, one after another, climb their whole ladder with the settings of
-              their targets, every fit from scratch and timed separately
+    warm-up   a fit of each contestant (compiling, loading, starting threads), timed separately
+    tuning    each setting of a contestant's grid fits with the growing budgets of a coarse ladder,
+              once; each target gets the setting that reached it first
+    rounds    one after another, the contestants fit with all budgets of their ladder and with the
+              settings of their targets; every fit starts from scratch and is timed separately
 
-Each contestant runs in a lane (`hogshare.lab.rivals.lanes`), by default a separate process: a crash
-or a hang is reported, and the others go on. Only one contestant computes at a time.
+Each contestant runs in a lane (`hogshare.lab.rivals.lanes`), by default a separate process. If it
+crashes or hangs, this is reported, and the other contestants go on. Only one contestant computes at
+a time.
 
 The discipline (`hogshare.lab.rivals.discipline`) judges a model and defines its distance from the
-best. The time to a target in a round is the time of the fastest fit that reached it; a table row
-has the median over rounds, the fastest and the slowest. The stages pass plain data, which is also
-the JSON output. This file depends on no library.
+best value. The time to a target in a round is the time of the fastest fit that reached it. A row of
+the table has the median over rounds, the fastest and the slowest time. The stages pass plain data,
+which is also the JSON output. This file depends on no library of a contestant.
 """
 
 from __future__ import annotations
@@ -53,13 +54,14 @@ def race(
     advance : callable, default=nothing
         Called with a short text on the next stage.
     isolated : bool, default=True
-        Whether each contestant runs in a separate process; its class must be importable. False: all
-        run in this process, which a crash or a hang would affect.
+        Whether each contestant runs in a separate process; its class must then be importable. If
+        False, all contestants run in this process, where a crash or a hang affects the whole race.
 
     Returns
     -------
     dict
-        settings, data, reference, versions, machine, contestants, runs, table, notes.
+        Plain data with the keys settings, data, reference, versions, machine, contestants, runs,
+        table and notes.
 
     Raises
     ------
@@ -103,7 +105,7 @@ def racing(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def start(course: Race, entry: Entry) -> None:
-    """Prepare the data and warm up, with the first setting that works."""
+    """Prepare a contestant's data and warm it up, with the first setting that works."""
     course.advance(f"warm-up of {entry.contestant.name}")
     entry.reason = entry.contestant.refusal()
     if entry.reason:
@@ -159,7 +161,7 @@ def tune(course: Race, entry: Entry) -> None:
 
 
 def run_round(course: Race, entry: Entry, k: int) -> None:
-    """Climb once with each chosen setting, unless the contestant's time is used up."""
+    """Fit once with each chosen setting and budget, until the contestant's time is used up."""
     if entry.spent + entry.spent / max(1, entry.rounds) > course.plan.limit:
         return
     course.advance(f"round {k + 1} of {entry.contestant.name}")

@@ -30,7 +30,7 @@ TARGETS = {
 
 
 def race_of(family: Any, data: Any, seed: int) -> Discipline:
-    """Return the discipline for a family's data (`hogshare.lab.studies.named_problems.Family`)."""
+    """Return the discipline for the data of a `hogshare.lab.studies.named_problems.Family`."""
     if family.reads == "rows":
         return network_race.NetworkRace(family, data[0], data[1], seed)
     if family.reads == "ratings":

@@ -19,8 +19,8 @@ Run = dict[str, Any]
 class RacePlan:
     """The plan of a race.
 
-    `targets` are sorted from easy to tight. `limit` is in seconds: for a contestant's tuning, and
-    again for its rounds.
+    `targets` are sorted from easy to tight. `limit` is the number of seconds for a contestant's
+    tuning, and again for its rounds.
     """
 
     targets: tuple[float, ...] = (1e-1, 1e-2, 1e-3)
@@ -32,7 +32,10 @@ class RacePlan:
 
 @dataclass
 class Entry:
-    """A contestant in a race with its state; `reason` says why it does not race, if not empty."""
+    """A contestant with its state in a race.
+
+    `reason` says why the contestant does not race; it is empty if it races.
+    """
 
     contestant: Contestant
     lane: Lane | ProcessLane
@@ -63,13 +66,16 @@ class Race:
         self.runs: list[Run] = []
 
     def distance(self, run: Run) -> float:
-        """Return the distance of a fit from the best; infinity if it failed or is not finite."""
+        """Return the distance of a fit from the best value; infinity if it has no finite value."""
         if run["objective"] is None:
             return math.inf
         return float(self.discipline.distance(run["objective"], self.lowest))
 
     def fit(self, entry: Entry, setting: int, budget: float, round_: int) -> Run:
-        """Fit once, timed, and judge the model; an exception becomes part of the run."""
+        """Fit once, timed, and judge the model; lower `lowest` to its value if that is better.
+
+        An exception of the fit becomes part of the returned run.
+        """
         seed = self.plan.seed + round_ + 1
         run: Run = {
             "contestant": entry.contestant.name,
@@ -101,7 +107,12 @@ class Race:
         target: float,
         allowance: float,
     ) -> Iterator[Run]:
-        """Fit with growing budgets until the target is reached, or time is up."""
+        """Fit with growing budgets until the target is reached or the allowance is used up.
+
+        Each run is added to `runs` and yielded.
+
+        allowance : seconds for all fits
+        """
         begin = time.perf_counter()
         for i, budget in enumerate(ladder):
             run = self.fit(entry, setting, budget, round_)

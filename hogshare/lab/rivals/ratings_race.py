@@ -1,9 +1,10 @@
-"""The race of factorisations: to a relative distance from the best training objective known.
+"""The race of factorisations, to a relative distance from the best known training objective.
 
-Ratings are synthetic, of known rank. All users have about the same number of ratings, and so do all
-items. So the penalty per rating of other libraries is a ridge, up to a scale that the factors P and
-Q may exchange. The objective is taken at the best scale. A model is a pair of factors, float
-[n_users, k] and [n_items, k].
+The ratings are synthetic, of known rank. All users have about the same number of ratings, and all
+items have about the same number. The penalty per rating of other libraries is therefore a ridge
+penalty, except for a scale that one factor may gain and the other lose. The objective is computed
+at the best scale. A model is two matrices of factors P and Q, float of shapes (n_users, k) and
+(n_items, k).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CONSTANT_STEPS = (0.02, 0.015, 0.03)  # of plain descent
 
 @dataclass(frozen=True)
 class RatingsTask(RaceTask):
-    """The sizes of the data, and the penalty for each rating and as a ridge."""
+    """The task of a contestant: the sizes of the data, and the penalty per rating."""
 
     n_ratings: int
     n_users: int
@@ -44,12 +45,12 @@ class RatingsTask(RaceTask):
 
     @property
     def alpha(self) -> float:
-        """Strength of the ridge."""
+        """Strength of the same penalty as a ridge penalty."""
         return float(PENALTY * self.n_ratings / np.sqrt(self.n_users * self.n_items))
 
 
 class RatingsRace(Discipline):
-    """Ratings of known rank.
+    """The discipline of ratings of known rank.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class RatingsRace(Discipline):
         return RatingsTask(workers, *self.sizes)
 
     def judge(self, model: Factors) -> float:
-        """Return mean loss plus penalty, at the best scale of P and Q with this product."""
+        """Return mean loss plus penalty, at the best scale of P and Q with the same product."""
         P, Q = (part.astype(np.float64) for part in model)
         wrong = self.y - np.einsum("ij,ij->i", P[self.X[:, 0]], Q[self.X[:, 1]])
         penalty = self.task(1).alpha * np.linalg.norm(P) * np.linalg.norm(Q)
@@ -92,7 +93,7 @@ class RatingsRace(Discipline):
 
 
 def stated(X: np.ndarray, y: np.ndarray, task: RatingsTask) -> Any:
-    """Return hogshare's problem."""
+    """Return the problem of hogshare on these ratings."""
     settings: dict[str, Any] = {"n_factors": RANK, "biases": False, "alpha": task.alpha}
     return factorisation(X[:, 0], X[:, 1], y, **settings)
 
@@ -114,7 +115,7 @@ def descended(problem: Any, step: float, epochs: int, seed: int, **choices: Any)
 
 
 class RatingsContestant(Contestant):
-    """A contestant that fits users and items, int [n_ratings, 2], and ratings."""
+    """A contestant that fits ratings, whose users and items are int of shape (n_ratings, 2)."""
 
     task: RatingsTask
     steps: ClassVar[tuple[float, ...]] = CONSTANT_STEPS
@@ -128,7 +129,7 @@ class RatingsContestant(Contestant):
 
 
 class HogshareDescent(RatingsContestant):
-    """`hogshare.solve` in threads; on one vector without locks, Hogwild!'s own application."""
+    """`hogshare.solve` in threads, on one vector without locks: an application of Hogwild!."""
 
     name = "hogshare exchange=None"
     library = "hogshare"
@@ -145,7 +146,7 @@ class HogshareDescent(RatingsContestant):
 
 
 class LibMF(RatingsContestant):
-    """Blocks of ratings without a common user or item, with its own kind of steps."""
+    """LIBMF: threads take blocks of ratings without a common user or item, with its own steps."""
 
     name = "LIBMF"
     library = "libmf"
@@ -179,7 +180,7 @@ class LibMF(RatingsContestant):
 
 
 class CornacMF(RatingsContestant):
-    """Plain descent with a constant step, from its own data set; threads write one model."""
+    """cornac: plain descent with a constant step, on its own data set; threads write one model."""
 
     name = "cornac MF"
     library = "cornac"
@@ -214,7 +215,7 @@ class CornacMF(RatingsContestant):
 
 
 class SurpriseSVD(RatingsContestant):
-    """Plain descent with a constant step, from its own data set, in one thread."""
+    """Surprise: plain descent with a constant step, on its own data set, in one thread."""
 
     name = "surprise SVD"
     library = "scikit-surprise"
@@ -248,7 +249,7 @@ class SurpriseSVD(RatingsContestant):
 
 
 class ImplicitALS(RatingsContestant):
-    """A contestant that does not race: its models are for clicks, without a loss of ratings."""
+    """implicit, which does not race: its models are for clicks, and have no loss of ratings."""
 
     name = "implicit ALS"
     library = "implicit"

@@ -1,4 +1,4 @@
-"""Convert a finished race to plain data: the measurements, and one table row per target."""
+"""Convert a finished race to plain data: the measurements, and a table by target."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def facts(entry: Entry) -> dict[str, Any]:
 def tabulate(
     contestants: Sequence[dict[str, Any]], runs: Sequence[Run], targets: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """Return a row for each contestant and target: seconds over its rounds.
+    """Return a row for each contestant and target, with the seconds over its rounds.
 
-    A round that does not reach the target counts as infinitely long, so a median is None if half
-    of the rounds do not reach it. Setting and budget are from the median round.
+    A round that does not reach the target counts as infinitely long. If half of the rounds do not
+    reach the target, the median is None. Setting and budget are those of the median round.
     """
     table = []
     for contestant in contestants:

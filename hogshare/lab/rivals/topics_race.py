@@ -1,10 +1,10 @@
-"""The race of topic models: to a relative distance from the best perplexity known.
+"""The race of topic models, to a relative distance from the best known perplexity.
 
-The words of a held-out document are split in halves at random: the first half gives the document's
-shares of topics, and the second half is predicted. Perplexity is ``exp(-mean log p)`` over the
-second halves, with the topics' means. (scikit-learn's own `perplexity` is another quantity.) A
-model is a library's topic-word matrix, float [n_topics, n_words]; shares are inferred in the same
-way for all.
+The words of a held-out document are split in halves at random. The document's shares of topics are
+inferred from the first half, and the second half is predicted. The perplexity is ``exp(-mean log
+p)`` over the second halves, with the topics' means. (scikit-learn's own `perplexity` is another
+quantity.) A model is a library's topic-word matrix, float of shape (n_topics, n_words). The shares
+are inferred in the same way for all libraries.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20)
 
 @dataclass(frozen=True)
 class TopicsTask(RaceTask):
-    """The number of topics, and the number of documents in a step."""
+    """The task of a contestant: the number of topics, and the number of documents in a step."""
 
     n_topics: int
     batch: int
 
     @property
     def online(self) -> dict[str, Any]:
-        """Return the settings of online LDA by scikit-learn's names."""
+        """Return the settings of online LDA, with scikit-learn's names."""
         return {
             "n_components": self.n_topics,
             "learning_method": "online",
@@ -41,7 +41,7 @@ class TopicsTask(RaceTask):
 
 
 def halves(counts: sp.csr_array, seed: int = 0) -> tuple[sp.csr_array, sp.csr_array]:
-    """Split documents at random into the known half and the half to predict."""
+    """Split the words of documents at random into a known half and a half to predict."""
     first, second = counts.copy(), counts.copy()
     first.data = np.random.default_rng(seed).binomial(counts.data.astype(int), 0.5).astype(float)
     second.data = counts.data - first.data
@@ -51,7 +51,7 @@ def halves(counts: sp.csr_array, seed: int = 0) -> tuple[sp.csr_array, sp.csr_ar
 
 
 def perplexity(shares: np.ndarray, components: np.ndarray, second: sp.csr_array) -> float:
-    """Perplexity of the second halves, with the shares inferred from the first."""
+    """Return the perplexity of the second halves, given the shares of topics."""
     words = components / components.sum(axis=1, keepdims=True)
     pairs = second.tocoo()
     likely = np.einsum("ij,ji->i", shares[pairs.row], words[:, pairs.col])
@@ -59,7 +59,7 @@ def perplexity(shares: np.ndarray, components: np.ndarray, second: sp.csr_array)
 
 
 class TopicsRace(Discipline):
-    """Document completion, with the topics of four fifths of the documents.
+    """The discipline of document completion, with topics from four fifths of the documents.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class HogshareLDA(TopicsContestant):
 
 
 class ScikitLDA(TopicsContestant):
-    """scikit-learn's online LDA, in one process: several would copy each batch between them."""
+    """scikit-learn's online LDA in one process; several would copy each batch between them."""
 
     name = "sklearn LDA"
     library = "scikit-learn"
@@ -165,7 +165,7 @@ class ScikitLDA(TopicsContestant):
 
 
 class GensimLDA(TopicsContestant):
-    """gensim's online `LdaModel`, from its own corpus; in one process."""
+    """gensim's online `LdaModel` on its own corpus, in one process."""
 
     name = "gensim LDA"
     library = "gensim"

@@ -1,16 +1,16 @@
-"""Speedups of AsySG-con and AsySG-incon on the virtual clock, with the papers' tables.
+"""Measure speedups of AsySG-con and AsySG-incon on the virtual clock, next to the papers' tables.
 
-With p workers the iteration speedup is
-``p * iterations(1) / iterations(p)`` and the time speedup is ``seconds(1) / seconds(p)``, both to
-the same objective (as in Lian et al. 2015). An iteration is an update of the master (con) or a
-write cycle (incon). Gradients are real, of a linear problem; block times are drawn. Iteration
-speedup shows the cost of stale gradients; time speedup also includes the cost of reading, writing
-and the links at the model's home. The papers' tables are for networks and serve as a comparison
-only. ``hogshare bench speedup --runtime simulator`` measures networks.
+With p workers the iteration speedup is ``p * iterations(1) / iterations(p)``, and the time speedup
+is ``seconds(1) / seconds(p)``, both to the same objective (as in Lian et al. 2015). An iteration is
+an update of the master (con) or a write cycle (incon). The gradients are those of a linear problem;
+block times are drawn. The iteration speedup shows the cost of stale gradients. The time speedup
+also includes the cost of reading, of writing, and of the links at the model's home. The papers'
+tables are for networks, and serve as a comparison only. ``hogshare bench speedup --runtime
+simulator`` measures networks.
 
-With too long a step, stale gradients act like momentum, and the iteration speedup exceeds the
-number of workers; with a still longer step the run diverges. The default step times the age of the
-oldest gradient is a sixteenth.
+If the step size is too long, stale gradients act like momentum, and the iteration speedup exceeds
+the number of workers. With a still longer step size, the run diverges. The default step size times
+the staleness of the oldest gradient is a sixteenth.
 
 Results are plain data as in `hogshare.lab.studies.psp_figures`.
 """
@@ -58,13 +58,14 @@ def speedups(
     ----------
     algorithm : {"con", "incon"}
     workers : sequence of int, default=(1, 2, 4, 8, 16, 32)
-        Numbers of workers; one is always measured.
+        Numbers of workers; one worker is always measured.
     law : str, default="lognormal:1,0.2"
         Law of the block time, as parsed by `hogshare.simulation.block_times.parse`.
     ceiling : float, default=None
         Number of workers that fill the links at the model's home. None: no limit.
     step : float, default=None
-        Constant step; None: 0.002 (con) and 0.0001 (incon), which are short enough for 32 workers.
+        Constant step size. None: 0.002 (con) or 0.0001 (incon), which are short enough for 32
+        workers.
     seeds : int, default=5
         Runs for each number of workers, each with its own data, row order and block times.
     seed, advance
@@ -73,8 +74,9 @@ def speedups(
     Returns
     -------
     dict
-        A series of points with ``x`` (workers), ``iteration`` and ``time``, each as mean, low and
-        high over seeds, and ``staleness``; and ``paper``, the tables.
+        One series, whose points have ``x`` (the number of workers), ``iteration`` and ``time``
+        (the speedups, each as mean, low and high over seeds) and ``staleness``. ``paper`` has the
+        papers' tables.
 
     Raises
     ------
@@ -140,7 +142,7 @@ def speedups(
 
 
 def draw_problem(seed: int) -> RowProblem:
-    """Draw least squares with noise, on standard normal rows."""
+    """Draw a least-squares problem with noise, on standard normal rows."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((ROWS, FEATURES))
     y = X @ rng.standard_normal(FEATURES) + rng.standard_normal(ROWS)
@@ -167,7 +169,7 @@ def run(problem: RowProblem, n_workers: int, settings: Result, law: str, seed: i
 
 
 def against(alone: Report, report: Report, n_workers: int) -> dict[str, float]:
-    """Return a run's speedups over the run of one worker."""
+    """Return the speedups of a run over the run of one worker, `alone`."""
     assert alone.trace is not None and report.trace is not None
     begin, end = alone.trace.objective[0], alone.trace.objective[-1]
     if not end < begin:

@@ -14,12 +14,12 @@ SHARE = 0.02  # share of the mean block time for reading, and the same for writi
 def virtual(
     problem: Problem, law: str, ceiling: float | None, by_messages: bool, seed: int
 ) -> Simulator:
-    """Make a simulator with a law of block times, and short times for reading and writing.
+    """Make a simulator with drawn block times, and short times for reading and writing.
 
-    law : law of the block time, as parsed by `hogshare.simulation.block_times.parse`
+    law : law of the block times, as parsed by `hogshare.simulation.block_times.parse`
     ceiling : number of workers that fill the links at the model's home; None: no limit
-    by_messages : True: changes are sent to a master, which takes no time for them; False: workers
-        write them
+    by_messages : whether changes are sent to a master, so that writing takes no time; if False,
+        workers write their changes
     """
     block_time = block_times.parse(law)
     size = problem.dtype.itemsize * problem.n_features

@@ -1,16 +1,16 @@
-"""The model's error behind PSP's five barriers: figures 1d and 2b, with real gradients.
+"""Measure the model's error under PSP's five barriers: figures 1d and 2b, with real gradients.
 
 A linear model is fitted by stochastic gradients to rows that it explains exactly, on the master
-plane (PSP's server) and the virtual clock. A block is one row. The error is the distance from the
-true model, relative to the distance at the start (normalised model error).
+plane (PSP's server) and on the virtual clock. A block is one row. The error is the distance from
+the true model, over the distance at the start (normalised model error).
 
-The step of a barrier decides the comparison, so it is part of the result. A short step for all
-barriers shows the value of more updates; a long one shows the cost of old gradients; each barrier's
-best step of a grid, found with another seed, shows its best result. The paper does not state its
-steps.
+The comparison of the barriers depends on their step sizes, so each result includes its step size.
+A short step size for all barriers shows the value of more updates. A long step size shows the cost
+of stale gradients. Each barrier's best step size of a grid, found with another seed, shows its best
+result. The paper does not print its step sizes.
 
-Results are plain data as in `hogshare.lab.studies.psp_figures`; a series also has its ``step``, and
-``over_time`` with the mean error and its interval at each whole virtual second.
+Results are plain data as in `hogshare.lab.studies.psp_figures`. A series also has its ``step``, and
+``over_time``: the mean error and its interval at each whole virtual second.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ def figure(
     n_workers, poll, seed, advance
         As in `hogshare.lab.studies.psp_figures.figure`.
     n_parameters : int, default=1000
-        Parameters of the linear model.
+        Number of parameters of the linear model.
     seconds : int, default=40
-        Whole virtual seconds of a run: the error is taken at each.
+        Whole number of virtual seconds of a run; the error is computed at each second.
     law : str, default="exponential:1"
         Law of the block time, as parsed by `hogshare.simulation.block_times.parse`.
     step : float, default=None
-        Constant step of every barrier. None: 0.5 in units of 1 / (parameters + workers). In 1d the
-        result then also has 1.8, and each barrier's best step from 0.25 to 2, chosen with another
-        seed.
+        Constant step size of every barrier. None: 0.5 in units of 1 / (parameters + workers). In
+        figure 1d the result then also has runs with 1.8, and with each barrier's best step size
+        from 0.25 to 2, chosen with another seed.
     seeds : int, default=5
-        Runs of each setting; each has its own rows, block times and slow workers.
+        Number of runs of each setting; each has its own rows, block times and slow workers.
 
     Returns
     -------
@@ -148,7 +148,11 @@ def errors(
     seed: int,
     share: float = 0.0,
 ) -> np.ndarray:
-    """Return the error at each whole virtual second of a run; infinite after a divergence."""
+    """Return the error at each whole virtual second of a run; it is infinite after a divergence.
+
+    data : rows and true model, from `rows`
+    share : share of slow workers
+    """
     n, seconds = settings["n_workers"], settings["seconds"]
     block_time = block_times.parse(settings["laws"][0])
     # twice the blocks of a worker on average, so that the time ends the run
@@ -193,12 +197,12 @@ def errors(
 
 
 def unit(settings: Result) -> float:
-    """Return the approximate largest step for the parameters and for the age of a gradient."""
+    """Return the unit of step sizes: about the longest step for these parameters and workers."""
     return 1.0 / float(settings["n_parameters"] + settings["n_workers"])
 
 
 def best_steps(settings: Result, names: Sequence[str], advance: Advance) -> list[float]:
-    """Return each barrier's step of the grid with the least final error, by another seed."""
+    """Return each barrier's step of the grid with the smallest final error, by another seed."""
     seed = settings["seed"] + SEED_OF_STEPS
     data = rows(settings, seed)
     chosen = []
@@ -222,7 +226,7 @@ def common_step(settings: Result) -> float:
 
 
 def over_time(settings: Result, advance: Advance) -> Result:
-    """Make figure 1d: the error over time, with common steps and each barrier's best step."""
+    """Make figure 1d: the error over time, with common steps and with each barrier's best step."""
     names, law = strategies(settings), settings["laws"][0]
     ways = {"a step for all": [common_step(settings)] * len(names)}
     if settings["step"] is None:
@@ -264,7 +268,7 @@ def over_time(settings: Result, advance: Advance) -> Result:
 
 
 def first_of(series: Sequence[Result], way: str) -> str:
-    """Say which barrier ends with the least error."""
+    """Return a sentence on the barrier that ends with the smallest error."""
     ends = {
         one["barrier"]: one["points"][0]["error"]["mean"] for one in series if one["panel"] == way
     }
@@ -302,7 +306,7 @@ def with_stragglers(settings: Result, advance: Advance) -> Result:
 
 
 def most_sensitive(series: Sequence[Result]) -> str:
-    """Say which barrier's error grows most."""
+    """Return a sentence on the barrier whose error grows most."""
     growth = {one["barrier"]: one["points"][-1]["ratio"]["mean"] for one in series}
     most = max(growth, key=lambda name: growth[name])
     return f"The error of {most} grows most, {growth[most]:.2g} times" + (
@@ -311,7 +315,10 @@ def most_sensitive(series: Sequence[Result]) -> str:
 
 
 def most_runs(name: str, seeds: int, tuned: bool) -> int:
-    """Return the largest number of `figure`'s calls of `advance`; `tuned`: no step is given."""
+    """Return the largest number of times that `figure` calls `advance`.
+
+    tuned : whether `figure` chooses the steps, because none is given
+    """
     if name == "2b":
         return 5 * len(SHARES) * seeds
     return 5 * seeds * (1 + 2 * tuned) + 5 * len(GRID) * tuned

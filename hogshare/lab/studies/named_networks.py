@@ -1,9 +1,10 @@
-"""Networks by name: given by units, and the two Caffe networks of AsySG's tables 1 and 2.
+"""Networks by name: fully connected ones by their units, and two Caffe networks of AsySG's tables.
 
-Source: Lian et al. 2015, section 5. LENET has 431,080 parameters and mini-batches of 60 rows.
-CIFAR10-FULL has 89,578 parameters and mini-batches of 100 rows. 400-100-50-20-10 has 46,380
-parameters, M = 50 and gamma = 1e-3 for the sum of gradients (0.05 for the mean). The paper does not
-print the steps of the first two; they were found by trial.
+Source: Lian et al. 2015, section 5, tables 1 and 2. LENET has 431,080 parameters and mini-batches
+of 60 rows. CIFAR10-FULL has 89,578 parameters and mini-batches of 100 rows. The network of
+400-100-50-20-10 units has 46,380 parameters, M = 50, and gamma = 1e-3 for the sum of gradients
+(0.05 for the mean). The paper does not print the step sizes of LENET and CIFAR10-FULL; they were
+found by trial.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class NamedNetwork:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes; two classes have one output."""
+        """Number of classes, which is 2 for a single output."""
         return max(2, self.n_outputs)
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[Any, np.ndarray]:
@@ -88,7 +89,7 @@ class NamedNetwork:
         return network(*data, layers=self.layers, shape=self.image)
 
     def what(self, problem: GradientProblem) -> str:
-        """Return name and size."""
+        """Return the network's name and number of parameters."""
         return f"{self.name}, {problem.n_params:,} parameters"
 
     def batch(self, algorithm: str) -> int:
@@ -96,7 +97,7 @@ class NamedNetwork:
         return self.rows_of_a_gradient
 
     def step(self, problem: GradientProblem) -> float:
-        """Return the step for a mean gradient."""
+        """Return the step size for a mean gradient."""
         return self.constant_step
 
 
@@ -112,9 +113,9 @@ EXAMPLE = "network:400-100-50-20-10"
 
 
 def of_units(name: str, units: str) -> NamedNetwork:
-    """Return a network of fully connected layers; ValueError for an invalid one.
+    """Return a network of fully connected layers; ValueError if `units` is not valid.
 
-    name : the name as written, for messages
+    name : name of the problem as the user wrote it, for messages
     units : numbers of inputs, hidden units and outputs, separated by hyphens
     """
     parts = units.split("-")

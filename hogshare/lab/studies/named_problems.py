@@ -1,7 +1,7 @@
 """Problems by their names, for benches: ``network:400-100-50-20-10``, ``lenet``, ``topics``, ...
 
-A family states a problem on given or synthetic data, and defines its default settings. To add one,
-add a row to `FAMILIES` or `named_networks.IMAGES`.
+A family states a problem on given or synthetic data, and defines its default settings. To add a
+family, add a row to `FAMILIES` or `named_networks.IMAGES`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TOPICS, DOCUMENTS = 20, 128  # topics of a model, and documents of its step
 
 
 class Family(Protocol):
-    """A kind of named problems: its data, its statement and its default settings."""
+    """A kind of named problems: its data, the problem on them, and its default settings."""
 
     @property
     def reads(self) -> str:
-        """Kind of the data that it reads: "rows" with labels, "ratings", "pairs" or "documents"."""
+        """Kind of the data that the family reads: "rows", "ratings", "pairs" or "documents"."""
         ...
 
     @property
@@ -64,13 +64,16 @@ class Family(Protocol):
         ...
 
     def step(self, problem: GradientProblem) -> float | None:
-        """Return a constant step for the mean gradient of a batch or a row; None: its own steps."""
+        """Return a constant step size for the mean gradient of a batch or a row.
+
+        None if the problem has its own step sizes.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class NamedRatings:
-    """Ratings: squared errors of eight factors, and of biases if the ratings are from a file."""
+    """Ratings: a factorisation with eight factors; ratings from a file also have biases."""
 
     reads: str = "ratings"
     makes: int = 1_000_000
@@ -102,22 +105,22 @@ class NamedRatings:
         return MESSAGE if algorithm == "con" else 1
 
     def step(self, problem: GradientProblem) -> float:
-        """Return the step for a rating."""
+        """Return the step size for one rating."""
         return float(FIRST_STEP / problem.sharpness)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class NamedPairs:
-    """Pairs of users and items: eight factors by BPR, each pair against a drawn item."""
+    """Pairs of users and items: eight factors by BPR, which compares a pair with a drawn item."""
 
     reads: str = "pairs"
     makes: int = 150_000
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return users and items as numbers; a file's ratings are ignored."""
+        """Return users and items as integer codes; the ratings of a file are ignored."""
         if given is None:
             n_users = max(1, n_rows // PAIRS_OF_A_USER)
-            # the first of twice as many: some users have met all items that they may
+            # twice as many are drawn: some users already have a pair with every item that they may
             sizes = 2 * n_rows, n_users, max(FEWEST_ITEMS, 2 * n_users // 3)
             users, items, _ = datasets.clicks(*sizes, seed=seed)
             return users[:n_rows], items[:n_rows]
@@ -138,13 +141,13 @@ class NamedPairs:
         return MESSAGE if algorithm == "con" else 1
 
     def step(self, problem: GradientProblem) -> float:
-        """Return the step for a pair."""
+        """Return the step size for one pair."""
         return float(FIRST_STEP / problem.sharpness)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class NamedTopics:
-    """Documents: twenty topics, with the steps of online LDA."""
+    """Documents: a model of twenty topics, with the step sizes of online LDA."""
 
     reads: str = "documents"
     makes: int = 5_000
@@ -171,7 +174,7 @@ class NamedTopics:
         return DOCUMENTS
 
     def step(self, problem: GradientProblem) -> None:
-        """Return None: the problem has its own steps."""
+        """Return None, because the problem has its own step sizes."""
 
 
 FAMILIES: dict[str, Family] = {

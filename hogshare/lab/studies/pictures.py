@@ -12,7 +12,8 @@ SMALL = 8.0  # font size of a legend, in points
 def save_psp(result: dict[str, Any], path: str) -> None:
     """Draw a figure of ``hogshare simulate psp`` and write it to a file.
 
-    One panel for each law of block times or each choice of steps; one panel for theory figures.
+    There is a panel for each law of block times, or for each choice of step sizes. A theory figure
+    has a single panel.
     """
     draw = {
         "distribution": draw_clocks,
@@ -78,7 +79,7 @@ def draw_errors(series: dict[str, Any], ax: Any, _: str) -> None:
 
 
 def save_virtual_speedups(result: dict[str, Any], path: str) -> None:
-    """Draw the speedups of ``hogshare simulate asysg`` and the papers', and write a file."""
+    """Draw the speedups of ``hogshare simulate asysg`` and of the papers, and write a file."""
     figure, panels = figures.panel_row(2, width=4.75)
     for ax, key in zip(panels, ("iteration", "time"), strict=True):
         for series in result["series"]:
@@ -108,6 +109,6 @@ def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:
 
 
 def draw_bounds(series: dict[str, Any], ax: Any, _: str) -> None:
-    """Draw a bound against the sample."""
+    """Draw a bound against the size of the sample."""
     ax.plot(series["samples"], series["bound"], label=f"F(r) = {series['within']:g}")
     ax.set_yscale("log")

@@ -1,6 +1,7 @@
 """Speedups printed in papers, by problem and algorithm.
 
-Each table has ``what``, ``workers``, ``iteration`` (None if not printed) and ``time``.
+Each table has ``what`` (the problem), ``workers``, and for each number of workers the speedups in
+``iteration`` (None if not printed) and ``time``.
 
 Sources: Lian, Huang, Li and Liu 2015, tables 1, 2 and 4. Recht, Ré, Wright and Niu 2011
 (Hogwild!), the time speedups of matrix completion with ten threads, as cited.

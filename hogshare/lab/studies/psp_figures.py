@@ -3,16 +3,16 @@
 `figure` returns one dictionary of plain data, which is also the JSON output:
 
     figure, title, kind, settings, notes,
-    series   a list; each has a law and a barrier, and points
-    axes     what x and y are
+    series   a list; each series has a law of step times, a barrier, and points
+    axes     the quantities x and y
 
 A point has x (None if a series is one point), and six numbers over seeds: steps (mean clock), sd,
-spread, updates, control_messages and waiting_share. Each has mean, low and high: the mean and its
-95 % interval by Student's t, cut off at 0 (None with one seed, or if the mean is infinite). Some
-kinds of figures add `clocks` (workers at each clock, over all seeds), `over_time` (updates at the
-server) or `ratio`.
+spread, updates, control_messages and waiting_share. Each number has ``mean``, and ``low`` and
+``high``, which are its 95 % interval by Student's t, cut off at 0. They are None with one seed, or
+if the mean is infinite. Some kinds of figures add `clocks` (the number of workers at each clock,
+over all seeds), `over_time` (updates at the server) or `ratio`.
 
-Figures 4 and 5 are theory; their `series` are curves. Figures with gradients are in
+Figures 4 and 5 show theory, and their `series` are curves. Figures with gradients are in
 `hogshare.lab.studies.model_error`.
 """
 
@@ -65,19 +65,19 @@ def figure(
     ----------
     name : {"1a", "1b", "1c", "1e", "2a", "2c", "3", "4", "5"}
     n_workers : int, default=1000
-        At least 101. A sample is one in a hundred, and in figure 3 a sample of ten must fit into
-        the smallest run, which has a tenth of the workers.
+        Number of workers, at least 101. A sample is one worker in a hundred. In figure 3 a sample
+        of ten must fit into the smallest run, which has a tenth of the workers.
     seconds : float, default=40.0
         Virtual seconds of a run.
     laws : sequence of str, default=None
-        Laws of the block time, as parsed by `hogshare.simulation.block_times.parse`. None:
-        exponential with mean 1, and in figures 1a and 1e also uniform from 0.5 to 1.5 and gamma
-        with shape 0.6.
+        Laws (distributions) of the block time, as parsed by
+        `hogshare.simulation.block_times.parse`. None: exponential with mean 1; figures 1a and 1e
+        also have uniform from 0.5 to 1.5, and gamma with shape 0.6.
     poll : float, default=None
         Virtual seconds after which a waiting worker polls again. None: 0.2 in figures 2a and 2c,
         0.05 in the others.
     seeds : int, default=5
-        Runs of each setting.
+        Number of runs of each setting.
     seed : int, default=0
         Seed of the first run.
     advance : callable, default=None
@@ -129,7 +129,7 @@ def default_laws(name: str) -> tuple[str, ...]:
 
 
 def settings_of(name: str, laws: int) -> int:
-    """Return the number of `figure`'s calls of `advance`, with that many laws."""
+    """Return the number of times that `figure` calls `advance` with `laws` laws."""
     figure, settings = FIGURES[name], {"n_workers": 1000}
     if isinstance(figure, Bound):
         return 0
@@ -140,12 +140,12 @@ def settings_of(name: str, laws: int) -> int:
 
 
 def one_percent(settings: Result) -> int:
-    """Return the paper's sample: one worker in a hundred."""
+    """Return the size of the paper's sample: one worker in a hundred."""
     return max(1, round(settings["n_workers"] / 100))
 
 
 def strategies(settings: Result, sample: int | None = None) -> tuple[str, ...]:
-    """Return the paper's five barriers: a staleness of 4, and a sample, by default 1 in 100."""
+    """Return the paper's five barriers: staleness 4, and by default a sample of 1 in 100."""
     sample = sample or one_percent(settings)
     return ("bsp", "ssp:4", f"pbsp:{sample}", f"pssp:{sample},4", "asp")
 
@@ -173,8 +173,8 @@ def runs_of(
 def interval(values: Sequence[float], most: float = math.inf) -> dict[str, float | None]:
     """Return the mean and its 95 % interval by Student's t, for values from 0 to `most`.
 
-    With few, scattered values Student's interval exceeds this range; the part outside is cut off.
-    If a value is infinite (a diverged error), the interval is None.
+    If the values are few and scattered, Student's interval may exceed the range; the part outside
+    is cut off. If a value is infinite (the error of a run that diverged), the interval is None.
     """
     mean = statistics.fmean(values)
     if len(values) < 2 or not math.isfinite(mean):
@@ -219,12 +219,12 @@ def updates_of(runs: Sequence[Progress]) -> Result:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of clocks and barriers only: a series for every law with every barrier.
+    """A figure of clocks and barriers only, with a series for every pair of a law and a barrier.
 
-    title, kind, x, y : text; ``{first}`` in y is the first x
-    barriers : ``barriers(settings)``
-    notes : ``notes(series)``
-    along : ``along(settings)``, the points of a series; ratios are to the first
+    title, kind, x, y : texts; ``{first}`` in y becomes the first x
+    barriers : ``barriers(settings)``, the barriers
+    notes : ``notes(series)``, sentences on the result
+    along : ``along(settings)``, the settings of a series' points; ratios are relative to the first
     more : ``more(runs)``, further keys of a series
     """
 
@@ -271,7 +271,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Bound:
-    """A figure of theory (4 and 5): a bound of Theorem 2 against the sample."""
+    """A figure of theory (4 or 5): a bound of Theorem 2 against the size of the sample."""
 
     title: str
     name: str
@@ -297,7 +297,7 @@ class Bound:
 
 
 def more_workers(settings: Result) -> list[Setting]:
-    """Return figure 3's settings: a tenth to all of the workers, with a constant sample."""
+    """Return figure 3's settings: from a tenth of the workers to all, with a constant sample."""
     counts = [max(11, round(part * settings["n_workers"])) for part in PARTS]
     return [(float(n), n, (PAPERS_SLOW, PAPERS_FACTOR)) for n in counts]
 
@@ -306,7 +306,7 @@ def more_workers(settings: Result) -> list[Setting]:
 
 
 def by_law(series: Sequence[Result], key: str) -> dict[str, dict[str, float]]:
-    """Return a number of each kind of barrier (without its parameters), for each law."""
+    """Return a number of each barrier, named without its parameters, for each law."""
     table: dict[str, dict[str, float]] = {}
     for one in series:
         kind = one["barrier"].partition(":")[0]
@@ -315,7 +315,7 @@ def by_law(series: Sequence[Result], key: str) -> dict[str, dict[str, float]]:
 
 
 def order_notes(series: Sequence[Result]) -> list[str]:
-    """Describe figure 1a: compare pBSP with SSP; in the paper pBSP makes more progress."""
+    """Compare pBSP with SSP in figure 1a, in sentences; in the paper pBSP makes more progress."""
     return [
         f"With {law} pBSP reaches {steps['pbsp']:.1f} steps and SSP {steps['ssp']:.1f}: "
         + (
@@ -328,7 +328,7 @@ def order_notes(series: Sequence[Result]) -> list[str]:
 
 
 def message_notes(series: Sequence[Result]) -> list[str]:
-    """Describe figure 1e: compare updates; the paper's ASP sends almost ten times BSP's."""
+    """Compare the updates of figure 1e, in sentences; the paper has 10 times as many with ASP."""
     notes = []
     for law, sent in by_law(series, "updates").items():
         times = sent["asp"] / sent["bsp"]

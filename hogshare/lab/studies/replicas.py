@@ -1,8 +1,8 @@
 """Replicas on graphs as measured in ASAP (Kadav and Kruus 2016): bytes, rounds, waits.
 
-Every function is one run, or a pair of runs, of one seed, and returns numbers. Times and bytes are
-on a virtual clock, except `consistency`, whose workers are processes, and `to_objective` with
-threads that sleep.
+Each function measures one run, or a pair of runs, with one seed, and returns numbers. Times and
+bytes are on a virtual clock, with two exceptions: the workers of `consistency` are processes, and
+those of `of_digits` may be threads that sleep.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SLOW_LAST_TWO = (1.0, 1.0, 1.0, 3.0, 3.0)
 
 
 def _even(w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-    """Take a step specific to the rows, equal for all numbers, so that a torn message shows."""
+    """Take a step that depends on the rows and is equal for all values: it shows torn messages."""
     steps = float(np.cos(rows * 1.7).sum())
     out += steps + 0.01 * len(rows) * w[0]
     return steps * float(w[0])
@@ -47,7 +47,7 @@ def consistency(sync: str, reduces: int, seed: int, n_numbers: int = N_NUMBERS) 
     """Measure figure 8: how many of seven inputs the reduces of eight processes use.
 
     ``all`` is the share of reduces with all seven inputs, ``five`` the share with five or more.
-    ``mixed`` is 1 if the model has numbers of two messages; no synchronisation may produce this.
+    ``mixed`` is 1 if the model mixes the values of two messages, which must never happen.
     """
     problem = problems.user(_even, 8 * reduces, n_numbers)
     report = solve(
@@ -68,9 +68,10 @@ def consistency(sync: str, reduces: int, seed: int, n_numbers: int = N_NUMBERS) 
 
 @functools.cache
 def sparse(n_shares: int = 1, n_rows: int = 20_000) -> tuple[RowProblem, float]:
-    """Return a logistic problem on Zipf's words, and the target of its objective.
+    """Return a logistic problem on Zipf-distributed words, and the target of its objective.
 
-    n_shares : number of workers with dealt rows, for shares roughly sorted by label
+    The result is cached. `n_shares` is the number of workers' shares, which are roughly sorted by
+    label; with 1 all shares are alike.
     """
     X, y = zipf_classification(n_samples=n_rows, n_features=2_000, dtype=np.float32)
     if n_shares > 1:
@@ -118,9 +119,10 @@ def to_target(
 ) -> dict[str, float]:
     """Return ``rounds``, ``megabytes`` of a worker and virtual ``seconds`` to a target.
 
-    They are infinite if the target is not reached.
+    The numbers are infinite if the target is not reached.
 
-    step : a worker's step is this times the number of workers, because steps are averaged
+    step : step size of the averaged model; a worker's step size is `step` times the number of
+        workers, because the workers' models are averaged
     """
     n = machines.n_workers
     every = max(1, problem.n_rows // (n * ROUNDS_PER_EPOCH))
@@ -138,7 +140,7 @@ def to_target(
 
 
 def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:
-    """Scale a run's totals to the part of it up to the target: traffic per block is constant."""
+    """Scale the totals of a run to its part up to the target; traffic per block is constant."""
     assert report.trace is not None and report.reduces is not None
     blocks = report.trace.first(target, "blocks")
     seconds = report.trace.first(target, "seconds")
@@ -153,12 +155,12 @@ def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:
 
 
 def of_digits(sync: str, seed: int, *, base_seconds: float | None) -> Report:
-    """Make figure 10's run on digits: 25 workers on the root graph, with unequal blocks.
+    """Run 25 workers on the root graph with unequal blocks, on digits: a run of figure 10.
 
-    ASYNC gets `PATIENCE` times the epochs of the others. It counts as not converging only if it
-    then still misses the target.
+    ASYNC runs `PATIENCE` times the epochs of the others. It counts as not converging only if it
+    misses the target in all these epochs.
 
-    base_seconds : mean sleep of a block, in threads; None: on a virtual clock
+    base_seconds : mean sleep of a block, with workers as threads; None: run on a virtual clock
     """
     from sklearn.datasets import load_digits
 
@@ -182,7 +184,7 @@ def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
     """Measure figure 9 on a small network: rows per virtual second, and the final accuracy.
 
     ASYNC does not wait at the ends of epochs. Its run ends when the last worker has done its share
-    of `epochs` epochs, and all rows done by then are counted.
+    of `epochs` epochs; all rows that the workers have done by that time are counted.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -211,11 +213,11 @@ def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
 
 
 def five_nodes(sync: str, rounds: int) -> np.ndarray:
-    """Measure figures 3 and 4: virtual waits of five workers, two of them thrice as slow.
+    """Measure figures 3 and 4: the virtual waits of five workers; two are three times as slow.
 
-    W1, W2 and W3 send along a ring; W4 and W5 send to each other; W3 sends to W4, and W5 to W1. The
-    result has shape (5, 3); its columns are the seconds of waiting for messages, for
-    acknowledgements and for the barrier.
+    W1, W2 and W3 send along a ring. W4 and W5 send to each other. W3 also sends to W4, and W5 also
+    sends to W1. The result has shape (5, 3); its columns are the seconds of waiting for messages,
+    for acknowledgements and for the barrier.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5 * rounds, 3))
@@ -236,10 +238,10 @@ def five_nodes(sync: str, rounds: int) -> np.ndarray:
 
 
 def five_nodes_by_hand(rounds: int) -> np.ndarray:
-    """Compute the waits of NOTIFY-ACK from its rule, with one message under way.
+    """Compute the waits of NOTIFY-ACK from the protocol, with one message under way per edge.
 
-    A worker sends when it has computed and its out-neighbours have used its last message; it
-    begins a round when all its in-neighbours have sent.
+    A worker sends when it has computed and its out-neighbours have used its last message. It starts
+    a round when all its in-neighbours have sent. The result has the shape of `five_nodes`.
     """
     begun, waits = np.zeros(5), np.zeros((5, 3))
     for k in range(rounds):

@@ -141,7 +141,7 @@ def check_psp(args: Any) -> None:
 
 
 class PspCommand(Command):
-    """The figures of the paper on probabilistic barriers."""
+    """The figures of the paper on probabilistic barriers (PSP)."""
 
     def result(self, args: Any) -> Result:
         """Make a figure."""
@@ -226,7 +226,7 @@ def errors(result: Result) -> Table:
 
 
 def bounds(result: Result) -> Table:
-    """Make a table of a theory's curves: a column for each, a row for some samples."""
+    """Make a table of theory curves: a column for each curve, a row for each of some samples."""
     series = result["series"]
     samples = series[0]["samples"]
     some = [i for i, sample in enumerate(samples) if sample in (1, 2, 5, 10, 20, 50, 100)]
@@ -255,7 +255,7 @@ class AsysgCommand(Command):
             return asysg_speedups.speedups(args.algorithm, advance=progress.advance, **given)
 
     def show(self, result: Result) -> None:
-        """Print a row for each number of workers, with the papers' numbers."""
+        """Print a row for each number of workers, with the papers' speedups."""
         paper: dict[int, list[str]] = {}
         for table in result["paper"]:
             cells = zip(table["workers"], table["iteration"], table["time"], strict=True)
@@ -281,10 +281,10 @@ class AsysgCommand(Command):
 
 
 class ProgressCommand(Command):
-    """Progress of workers behind one barrier."""
+    """Progress of workers under one barrier."""
 
     def result(self, args: Any) -> Result:
-        """Simulate, and report the time."""
+        """Simulate, and measure the seconds that the simulation takes."""
         from hogshare import barriers
         from hogshare.lab.psp.progress import progress, slow
         from hogshare.simulation import block_times

@@ -1,10 +1,11 @@
-"""The cost of stale gradients, by experiment: the rates of AsySG, and ASAGA's linear rate.
+"""Measure the cost of stale gradients: the rates of AsySG, and the linear rate of ASAGA.
 
 AsySG's corollaries (Lian et al. 2015) state how the mean squared norm of the gradient falls with
-the number of updates K and the number of rows M of a gradient, at every age up to a bound. The runs
-use the corollaries' step sizes. ASAGA (Leblond, Pedregosa and Lacoste-Julien 2017) converges
-linearly at ages below a tenth of the rows. Workers have equal speed on a virtual clock, so T + 1
-workers make each update T updates after its read.
+the number K of updates and the number M of rows of a gradient. They hold for every age up to a
+bound. (An age is the staleness of a gradient, in updates.) The runs use the step sizes of the
+corollaries. ASAGA (Leblond, Pedregosa and Lacoste-Julien 2017) converges linearly at ages below a
+tenth of the number of rows. Workers have equal speed on a virtual clock. T + 1 workers therefore
+apply each gradient T updates after the read of its model.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PRECISION = 1e-11  # precision of the optimum: smaller gaps are meaningless
 
 @dataclass(frozen=True)
 class LogisticFacts:
-    """A logistic problem with its constants for the analysis.
+    """A logistic problem, with its constants in the analysis.
 
     L : Lipschitz constant of the gradient
     L_max : Lipschitz constant of the gradient along one coordinate
@@ -50,7 +51,7 @@ class LogisticFacts:
 
 
 def drawn(seed: int, n_rows: int = N_ROWS) -> LogisticFacts:
-    """Draw normal rows with noisy labels; sigma is the larger one of start and optimum."""
+    """Draw normal rows with noisy labels; sigma is the larger noise of start and optimum."""
     X, y = noisy_classes(n_rows, N_FEATURES, seed)
     problem = problems.linear(X, y, alpha=ALPHA, fit_intercept=False)
     best = solve(problem, rule="saga", n_workers=1, runtime="caller", stop=200, seed=0, trace=1)
@@ -70,10 +71,13 @@ def drawn(seed: int, n_rows: int = N_ROWS) -> LogisticFacts:
 def consistent(
     known: LogisticFacts, rows: int, updates: int, age: int, seed: int
 ) -> dict[str, float]:
-    """Run AsySG-con with the paper's step (9).
+    """Run AsySG-con with the paper's step size (9).
 
-    Return ``norm``, the mean squared gradient; ``bound``, the paper's (11); and ``largest_age``,
-    the largest age that (10) allows.
+    Return ``norm``, the mean squared gradient; ``bound``, the paper's bound (11) of it; and
+    ``largest_age``, the largest age that the paper's condition (10) allows.
+
+    rows : number M of rows of a gradient
+    age : number of updates between the read of a model and the use of its gradient
     """
     facts = bounds.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
     step, oldest = bounds.con_step_size(facts, updates), bounds.con_largest_age(facts, updates)
@@ -85,7 +89,10 @@ def consistent(
 def inconsistent(
     known: LogisticFacts, rows: int, writes: int, age: int, seed: int
 ) -> dict[str, float]:
-    """Run AsySG-incon with writes of one coordinate and step (17); bound (19), age by (18)."""
+    """Run AsySG-incon with writes of one coordinate, and the paper's step size (17).
+
+    Return the same numbers as `consistent`, with the paper's bound (19) and condition (18).
+    """
     facts = bounds.CoordinateConstants(
         gap=known.gap,
         L=known.L,
@@ -114,10 +121,10 @@ def _watched(
     falls: float,
     **settings: Any,
 ) -> float:
-    """Return the mean of the squared gradient over updates, evaluated at intervals.
+    """Return the mean squared gradient over all updates, evaluated at intervals.
 
-    Each evaluation represents the updates until the next one. The intervals are short, because a
-    gradient that falls between two evaluations counts with its first value.
+    Each evaluation represents the updates until the next evaluation. The intervals are short,
+    because the gradient falls between two evaluations, but counts with its value at the first one.
 
     falls : relative decrease of the gradient's fastest component by one update
     """
@@ -143,9 +150,10 @@ def _watched(
 
 
 def asaga_rate(known: LogisticFacts, age: int, epochs: int, seed: int) -> float:
-    """Return the slope per epoch of log(ASAGA's gap), with the step 1 / (3 L), L of a row.
+    """Return the slope per epoch of log(gap) of ASAGA, with the step size 1 / (3 L) and L of a row.
 
-    Tasks have one row each; a result is used `age` updates after its task's read of the model.
+    The gap is the relative excess of the objective over the optimum. A task has one row, and its
+    result is applied `age` updates after the task's read of the model.
     """
     n = age + 1
     report = asaga_tasks(
@@ -167,5 +175,5 @@ def asaga_rate(known: LogisticFacts, age: int, epochs: int, seed: int) -> float:
 
 
 def slope(sizes: list[int], values: list[float]) -> float:
-    """Return the slope of the logarithms, by least squares."""
+    """Return the slope of log(values) in log(sizes), by least squares."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])

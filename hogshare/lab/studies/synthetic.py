@@ -21,8 +21,8 @@ def mixture(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw normal rows around several centres per class, so that no hyperplane separates classes.
 
-    The point opposite to a centre is a centre of the same class. Returns X (n_rows, n_inputs) and
-    int64 classes from 0 (n_rows,); every class occurs.
+    The point opposite to a centre is a centre of the same class. Return X, of shape (n_rows,
+    n_inputs), and int64 classes from 0, of shape (n_rows,). Every class occurs.
     """
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((CENTRES // 2 * n_classes, n_inputs))
@@ -37,7 +37,7 @@ def mixture(
 def noisy_classes(n_rows: int, n_inputs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw normal rows (n_rows, n_inputs) and labels 1 or -1.
 
-    A label is the sign of a linear function of the row plus equally much noise.
+    A label is the sign of a linear function of the row plus standard normal noise.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_inputs))

@@ -11,12 +11,12 @@ from scipy import sparse
 from hogshare.lab.rivals.contestant import TOLERANCES, Setting
 from hogshare.lab.rivals.linear.linear_race import Linear
 
-# of tick, in units of one over the largest smoothness constant of a row, which it recommends
+# step sizes of tick, in the unit that it recommends: one over the largest smoothness of a row
 STEPS = (1.0, 0.3, 0.1, 0.03, 3.0)
 
 
 class LiblinearNewton(Linear):
-    """``-s 0``: trust-region Newton on the primal of the log loss, on float64 nodes.
+    """LIBLINEAR with ``-s 0``: trust-region Newton on the primal of the log loss, in float64.
 
     A budget is a tolerance, because the Python layer of ``liblinear-multicore`` has no limit on
     iterations.
@@ -55,7 +55,7 @@ class LiblinearNewton(Linear):
 
 
 class LiblinearDual(LiblinearNewton):
-    """``-s 7`` and ``-s 3``: coordinate descent on the dual."""
+    """LIBLINEAR with ``-s 7`` (log loss) or ``-s 3`` (hinge): coordinate descent on the dual."""
 
     name = "liblinear dual"
     losses = ("log_loss", "hinge")
@@ -67,7 +67,7 @@ class LiblinearDual(LiblinearNewton):
 
 
 class SnapDual(Linear):
-    """IBM's coordinate ascent on the dual, or descent on the primal, with a model for each thread.
+    """snapml: coordinate ascent on the dual or descent on the primal; each thread has a model.
 
     snapml computes in float32 on rows that are sparse by rows (dual) or by columns (primal).
     """
@@ -138,7 +138,7 @@ class TickSVRG(Linear):
         return solver.set_model(model).set_prox(prox.ProxL2Sq(self.task.alpha)).solve()
 
     def common(self, budget: float, seed: int, threads: int = 1) -> Setting:
-        """Return the common settings of its solvers: no stop criterion and no history."""
+        """Return the settings that tick's solvers share: no stop criterion and no history."""
         never = int(budget) + 1
         return {
             "max_iter": int(budget),
@@ -157,7 +157,7 @@ class TickSVRG(Linear):
 
 
 class TickSDCA(TickSVRG):
-    """Stochastic dual coordinate ascent, one thread."""
+    """tick's stochastic dual coordinate ascent, in one thread."""
 
     name = "tick SDCA"
     solver = "SDCA"

@@ -1,4 +1,4 @@
-"""hogshare's estimators, with the settings of a user who tunes nothing."""
+"""hogshare's estimators with default settings, as for a user who tunes nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LOOSEST = 0.1  # tolerance of `LogisticRegression`: looser ones also end at its 
 class HogshareSGD(Linear):
     """`hogshare.SGDClassifier` with its defaults.
 
-    extra : further parameters
-    one_vector : whether all workers write one vector without locks: Hogwild! as published
+    extra : further parameters of the estimator
+    one_vector : whether all workers write one vector without locks, as in the published Hogwild!
     """
 
     name = "hogshare SGD"
@@ -49,7 +49,7 @@ class HogshareSGD(Linear):
 
 
 class HogshareLogistic(Linear):
-    """`hogshare.LogisticRegression`, which checks the gradient in a fit; budgets are tolerances."""
+    """`hogshare.LogisticRegression`; a budget is a tolerance, because a fit checks the gradient."""
 
     name = "hogshare LogisticRegression"
     library = "hogshare"

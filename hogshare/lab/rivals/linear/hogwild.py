@@ -1,7 +1,7 @@
-"""PyTorch's Hogwild: processes with an optimiser each, and one parameter in shared memory.
+"""PyTorch's Hogwild: processes share one parameter, and each has its own optimiser.
 
-Writers: every worker adds its steps to the parameter without locks; this process sets it to zero
-while the workers wait for a message. Readers: all processes. Lifetime: the workers end with
+Writers: every worker adds its steps to the parameter without locks. This process sets the parameter
+to zero while the workers wait for a message. Readers: all processes. Lifetime: the workers end with
 `close`, or with this process, because they are daemons.
 """
 
@@ -102,7 +102,7 @@ def work(pipe: Any, rank: int, task: Any, rows: Any, shared: Any) -> None:
 
 
 def batch_loss(rows: Any, w: Any, loss: str, first: int, last: int) -> Any:
-    """Return the mean loss of consecutive rows."""
+    """Return the mean loss of the rows from `first` up to, but without, `last`."""
     functional = library().nn.functional
     starts, indices, values, y = rows
     begin, end = int(starts[first]), int(starts[last])

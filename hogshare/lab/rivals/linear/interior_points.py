@@ -1,9 +1,9 @@
 """Solve the dual of a support vector machine with few columns by an interior point method.
 
-With z_i = y_i x_i, the rows of Z, maximise sum(a) - |Z'a|^2 / 2 over 0 <= a <= top, by Mehrotra's
-predictor and corrector. The matrix of a Newton step is diagonal plus Z Z', so only a matrix of
-columns by columns is factorised (Woodbury). Source: Ferris and Munson 2002, section 2. s and t are
-the multipliers of a >= 0 and of a <= top; slack is top - a.
+The rows of Z are z_i = y_i x_i. Mehrotra's predictor-corrector method maximises sum(a) - |Z'a|^2 /
+2 over 0 <= a <= top. The matrix of a Newton step is a diagonal matrix plus Z Z'. By Woodbury's
+formula only a matrix of size columns by columns is factorised. Source: Ferris and Munson 2002,
+section 2. s is the multiplier of a >= 0, t is the multiplier of a <= top, and slack is top - a.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHARE = 0.995
 def solve(Z: Any, top: float, gap: float) -> tuple[float, float]:
     """Return an upper (primal) and a lower (dual) bound of the optimum.
 
-    Stops when they differ by at most `gap`.
+    The iteration stops when the two bounds differ by at most `gap`.
     """
     n = Z.shape[0]
     a, s, t = np.full(n, 0.5 * top), np.ones(n), np.ones(n)
@@ -79,6 +79,6 @@ class System:
         return da, to_s - self.s / self.a * da, to_t + self.t / self.slack * da
 
     def longest(self, da: np.ndarray, ds: np.ndarray, dt: np.ndarray) -> float:
-        """Largest share of a step, at most 1, that leaves all variables positive."""
+        """Return the largest share of a step, at most 1, that leaves all variables positive."""
         pairs = ((self.a, da), (self.slack, -da), (self.s, ds), (self.t, dt))
         return min(float(np.min(-v[d < 0] / d[d < 0], initial=1.0)) for v, d in pairs)

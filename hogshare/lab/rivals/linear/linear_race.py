@@ -1,4 +1,4 @@
-"""The race of linear models: to a relative distance from the optimum of one objective."""
+"""The race of linear models, to a relative distance from the optimum of one objective."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hogshare.lab.rivals.linear.optimum import Objective
 
 @dataclass(frozen=True)
 class LinearTask(RaceTask):
-    """The objective, and the facts that a contestant gets before the rows.
+    """The task of a contestant: the objective, and facts about the rows.
 
     `mean_square` is the mean squared norm of a row: step sizes are in units of its inverse.
     """
@@ -29,7 +29,7 @@ class LinearTask(RaceTask):
 
     @property
     def C(self) -> float:
-        """The factor of the summed loss in C sum(loss) + |w|^2 / 2, which is F / alpha."""
+        """Factor C of the summed loss in F / alpha = C sum(loss) + |w|^2 / 2."""
         return 1.0 / (self.alpha * self.n_rows)
 
 
@@ -44,7 +44,7 @@ class Linear(Contestant):
 
 
 class LinearRace(Discipline):
-    """``F(w) = mean loss + alpha / 2 |w|^2``, without an intercept.
+    """The discipline of ``F(w) = mean loss + alpha / 2 |w|^2``, without an intercept.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class LinearRace(Discipline):
         Labels of two classes.
     loss : {"log_loss", "hinge"}, default="log_loss"
     alpha : float, default=None
-        None: one over the number of rows.
+        Strength of the penalty; None: one over the number of rows.
     """
 
     measure = "a relative distance from the optimum"
@@ -94,7 +94,7 @@ class LinearRace(Discipline):
 
 
 def signs(y: Any) -> np.ndarray:
-    """Return labels of two classes as -1.0 and 1.0; the larger label is 1.0."""
+    """Return labels of two classes as -1.0 and 1.0; the larger label becomes 1.0."""
     classes = np.unique(np.asarray(y))
     if len(classes) != 2:
         raise ValueError(f"a race needs labels of two classes; these have {len(classes)}")

@@ -1,15 +1,16 @@
-"""The objective that judges all contestants, and its optimum F*, by solvers outside the race.
+"""The objective that judges all contestants, and its optimum F* by solvers outside the race.
 
-F(w) = mean over rows of loss(y_i x_i . w) + alpha / 2 |w|^2, without an intercept, in float64 for
-contestants of any precision.
+The objective is F(w) = mean over rows of loss(y_i x_i . w) + alpha / 2 |w|^2, without an intercept.
+It is computed in float64, whatever the precision of the contestants.
 
-Log loss: SciPy's trust-region Newton with conjugate gradients. The objective is alpha-strongly
-convex: F(w) - F* <= |gradient|^2 / (2 alpha) bounds the error.
+For the log loss, SciPy's trust-region Newton method with conjugate gradients finds the optimum. The
+objective is alpha-strongly convex, so F(w) - F* <= |gradient|^2 / (2 alpha) bounds the error.
 
-Hinge, up to `DENSE_COLUMNS` columns: an interior point method on the dual; its duality gap bounds
-the error. Hinge, with more columns: scikit-learn's dual coordinate descent (LIBLINEAR), without a
-bound. Coordinate descent is not used for few columns, because with many rows it stops short: on
-20,000 rows of Covertype, 100,000 iterations at tol=1e-10 were 0.3 % above the optimum.
+For the hinge loss with up to `DENSE_COLUMNS` columns, an interior point method on the dual finds
+the optimum, and its duality gap bounds the error. With more columns, scikit-learn's dual coordinate
+descent (LIBLINEAR) is used, without a bound. It is not used for few columns, because with many rows
+it ends too early: on 20,000 rows of Covertype, the result of 100,000 iterations with tol=1e-10 was
+0.3 % above the optimum.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ Found = tuple[float, float | None, str]  # value, bound of its error, method
 
 
 class Objective:
-    """Value and, for the log loss, derivatives of the objective on given rows.
+    """The objective on given rows: its value and, for the log loss, its derivatives.
 
     Parameters
     ----------
     X : ndarray or CSR of shape (n_rows, n_columns)
-        Rows; stored as float64.
+        The rows, which are stored as float64.
     y : ndarray of shape (n_rows,)
-        -1.0 or 1.0.
+        Labels, -1.0 or 1.0.
     loss : {"log_loss", "hinge"}
     alpha : float
-        Positive: without a penalty the optimum may not exist.
+        Strength of the penalty. It must be positive, because without a penalty the optimum may not
+        exist.
     """
 
     def __init__(self, X: Any, y: np.ndarray, loss: str, alpha: float) -> None:
@@ -59,7 +61,7 @@ class Objective:
         self.n_rows, self.n_columns = X.shape
 
     def __call__(self, w: np.ndarray) -> float:
-        """Return F(w); infinity for a model that is not finite."""
+        """Return F(w); infinity if it is not finite."""
         w = np.asarray(w, dtype=np.float64)
         if not np.isfinite(w).all():
             return float("inf")
@@ -113,7 +115,7 @@ def newton(objective: Objective) -> Found:
 
 
 def coordinate_descent(objective: Objective) -> Found:
-    """Minimise by LIBLINEAR's dual coordinate descent, the best of a few row orders."""
+    """Minimise by LIBLINEAR's dual coordinate descent, with the best of a few row orders."""
     from sklearn.svm import LinearSVC
 
     values = []

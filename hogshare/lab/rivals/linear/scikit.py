@@ -9,12 +9,12 @@ import numpy as np
 from hogshare.lab.rivals.contestant import Setting
 from hogshare.lab.rivals.linear.linear_race import Linear
 
-# steps in units of one over the mean squared norm of a row
+# step sizes, in units of one over the mean squared norm of a row
 STEPS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
 class ScikitSGD(Linear):
-    """`SGDClassifier` with all schedules that need no stop criterion."""
+    """`SGDClassifier` with each schedule that needs no stop criterion."""
 
     name = "sklearn SGD"
     library = "scikit-learn"
@@ -68,7 +68,7 @@ class ScikitLogistic(Linear):
 
 
 class ScikitLiblinear(ScikitLogistic):
-    """LIBLINEAR inside scikit-learn: Newton, or coordinate descent on the dual."""
+    """LIBLINEAR within scikit-learn: Newton, or coordinate descent on the dual."""
 
     name = "sklearn liblinear"
     solver = "liblinear"
@@ -81,7 +81,7 @@ class ScikitLiblinear(ScikitLogistic):
 
 
 class ScikitCholesky(ScikitLogistic):
-    """Newton with a factorised Hessian, for few columns."""
+    """`LogisticRegression` by Newton with a factorised Hessian, for few columns."""
 
     name = "sklearn newton-cholesky"
     solver = "newton-cholesky"

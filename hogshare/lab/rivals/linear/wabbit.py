@@ -1,4 +1,4 @@
-"""Vowpal Wabbit, reading its own cache file, as in its intended use."""
+"""Vowpal Wabbit, which reads its own cache file, as its authors intend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ RATES = (0.5, 0.1, 0.02)
 
 
 def write_text(X: Any, y: np.ndarray, path: Path) -> None:
-    """Write rows as Vowpal Wabbit's text; a whole number as a name is its own hash."""
+    """Write rows in Vowpal Wabbit's text format; features are named by whole numbers.
+
+    A whole number as a name is its own hash.
+    """
     X = sparse.csr_array(X)
     with open(path, "w", encoding="ascii") as file:
         for i, label in enumerate(y.astype(int)):
@@ -33,7 +36,7 @@ def write_text(X: Any, y: np.ndarray, path: Path) -> None:
 
 
 class WabbitSGD(Linear):
-    """Its online updates: adaptive and normalised (the default), or plain."""
+    """Vowpal Wabbit's online updates: adaptive and normalised (its default), or plain."""
 
     name = "vw SGD"
     library = "vowpalwabbit"
@@ -81,7 +84,7 @@ class WabbitSGD(Linear):
 
 
 class WabbitBFGS(WabbitSGD):
-    """Its L-BFGS, a batch method; the penalty belongs to the summed loss."""
+    """Vowpal Wabbit's L-BFGS, a batch method; the penalty belongs to the summed loss."""
 
     name = "vw BFGS"
     losses = ("log_loss",)
