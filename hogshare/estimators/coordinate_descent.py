@@ -49,10 +49,10 @@ def descend(
 ) -> None:
     """Fit scikit-learn's estimator in slices of passes until it has converged.
 
-    A fit that takes longer than a slice runs in a fork. Without a fork it runs in slices: if
-    `on_epoch` is given, if `random_state` is a generator, which would have to advance in this
-    process, or if the process cannot fork. Each slice begins with the coefficients of the previous
-    slice. The passes therefore equal the passes of one call, up to rounding. With
+    A fit that takes longer than a slice continues in a fork, except in three cases: `on_epoch` is
+    given; `random_state` is a generator, which would have to advance in this process; or the
+    process cannot fork. The whole fit then runs in slices. Each slice begins with the coefficients
+    of the previous slice. The passes therefore equal the passes of one call, up to rounding. With
     ``selection="random"`` and an int as `random_state` each slice draws the same columns again.
 
     theirs : scikit-learn's estimator; its attributes end as after one call of `fit`, except

@@ -123,8 +123,8 @@ class EpochTasks:
     def _print(self, epoch: int, model: Model) -> None:
         """Print the objective of the model at the epoch's end, not the mean loss during the epoch.
 
-        The objective is computed from this process's rows, because other ranks are not called at
-        the same epoch's end.
+        The objective is computed from this process's rows, because other ranks take no part in an
+        epoch's end.
         """
         whose = "" if all_rows_of(self.estimator).is_one else " on the rows of rank 0"
         objective = self.problem.objective(model.coef, model.intercept)

@@ -19,7 +19,7 @@ NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
 
 
 class Exporting(KnownParameters):
-    """Base of an estimator that extends one of scikit-learn's, with a conversion to that one.
+    """Base of an estimator that extends scikit-learn's estimator, and can be converted to it.
 
     Attributes
     ----------

@@ -400,7 +400,8 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         known : vocabularies of users and items, which include these ratings' ids
         lines : each rating's line of its user, and of its item
         epochs : maximum number of epochs
-        anew : whether the fit starts from new biases and factors, or from the present ones
+        anew : whether the fit starts from new biases and factors; if not, it continues from the
+            present biases and factors
         """
         sizes = [len(one.ids) for one in known]
         counts = self._counted(lines, sizes, anew)

@@ -47,7 +47,7 @@ STATES = (  # attributes of an earlier fit by workers, from which `partial_fit` 
 
 
 def _shape(X: Any) -> tuple[int, int] | None:
-    """Return the shape of rows in this process's memory; None for a Dask collection or no rows."""
+    """Return the shape of rows in memory; None for a Dask collection, and for other input."""
     if is_collection(X):
         return None
     shape = getattr(X, "shape", None)

@@ -269,7 +269,7 @@ class LeastSquares(ToTheOptimum):
 
         n_dim : number of dimensions of the targets
         dtype : dtype of the coefficients
-        whose : end of the report's reason, the processes that have the rows
+        whose : words for the report, such as "of all ranks"
         began : time at which the fit began, from `time.perf_counter`
         """
         found = theirs(few)

@@ -182,8 +182,9 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
 
     max_iter : int, default=100
         Maximum number of passes over the rows (epochs), plus iterations of a method that finishes
-        the fit; `n_iter_` never exceeds it. A quarter is reserved for Newton's method. If the fit
-        then has not met `tol`, it ends with a `ConvergenceWarning`. With 0 nothing is fitted.
+        the fit; `n_iter_` never exceeds it. A quarter is reserved for Newton's method. If the
+        fit has not met `tol` after these, it ends with a `ConvergenceWarning`. With 0 nothing is
+        fitted.
 
     verbose : int, default=0
         If positive, print the model's norm, nonzeros, intercept and objective after each epoch (for
@@ -289,7 +290,7 @@ class LogisticRegression(LinearClassifier, ToTheOptimum, _LogisticRegression):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, multiplied by the weights of the classes. Negative weights, which
-            scikit-learn accepts, are refused, since with them the problem may have no solution.
+            scikit-learn accepts, are refused, because the problem may then have no solution.
         """
         require_workers(self)
         penalty = resolve_penalty(self)

@@ -198,7 +198,7 @@ class RidgeMixin(LeastSquares):
         state : ``state(target, strength)`` returns the problem, whose sums are over all rows
         middle : mean of each target, which has been subtracted from the problem's targets
         n_dim : number of dimensions of the targets
-        whose : end of the report's reason, the processes that have the rows
+        whose : words for the report, such as "of all ranks"
         began : time at which the fit began, from `time.perf_counter`
         """
         strengths = self._strengths_of(len(middle))

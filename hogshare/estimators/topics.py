@@ -108,8 +108,8 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
 
     random_state : int, RandomState instance or None, default=None
         Determines the initial topics and document distributions. An int gives the same topics bit
-        for bit with one worker. With several workers it does so only if a barrier such as "bsp"
-        makes them wait.
+        for bit with one worker. With several workers this holds only if a barrier such as "bsp"
+        makes the workers wait.
 
     plane : {"shared", "master"}, Plane or None, default="shared"
         Where the topics live while several workers fit them. "shared" (and None) is
@@ -360,9 +360,9 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
     def _e_step(
         self, X: Any, cal_sstats: bool, random_init: bool, parallel: Any = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the documents' parameters of topics, and the pseudo-counts of words by topic.
+        """Return each document's topic parameters, and the pseudo-counts of words by topic.
 
-        cal_sstats : whether to return the pseudo-counts; None is returned in their place if not
+        cal_sstats : whether to return the pseudo-counts; if not, None takes their place
         random_init : whether to draw the start from `random_state_`, or to start at ones
         """
         problem = self._problem(X, 1.0)

@@ -1,7 +1,7 @@
 """Calls on a cluster's workers, which survive the loss of the workers that they prefer.
 
-The scheduler drops a preference for a lost worker if another worker is present at that moment. If
-no other worker is present, the call waits in the state "no-worker", which ends only if the lost
+The scheduler drops a preference for a lost worker if another worker is running at that moment. If
+no other worker is running, the call waits in the state "no-worker", which ends only if the lost
 worker returns. A call whose worker has left is therefore made again, once, from the arguments and
 without a preference. Every call that depends on it is also made again. Further failures are left to
 the scheduler and its ``allowed-failures``.

@@ -70,9 +70,10 @@ Step = tuple[Callable[..., Any], tuple[Any, ...]]  # function(part, *arguments)
 class Cached:
     """A handle of a function's results for every partition, which stay on the workers.
 
-    The function is applied to each partition's problem, or to each result of another handle. The
-    workers compute the results for each request separately at first, and cache them only at the
-    second request, because a second pass may cost less than an extra task before every sum.
+    The function is applied to each partition's problem, or to each result of another handle. If
+    passes over the rows are long, the workers cache the results at the first request. Otherwise
+    they cache the results at the second request, because a second pass may cost less than an extra
+    task before every sum.
 
     function, args : ``function(part, *args)`` returns the result for a part
     of : the handle whose results are the parts; None for the partitions' problems
@@ -99,7 +100,7 @@ class PartitionedRows:
     problems : calls that make the partitions' problems; empty before `state` has been called
     owners : owner of each partition that has rows
 
-    Must be closed by `close`, or used in a ``with`` statement. Not for several threads.
+    Must be closed by `close`, or used in a ``with`` statement.
 
     Raises ImportError, ValueError or TypeError if there is no cluster or the input is not valid,
     before anything is fitted.
