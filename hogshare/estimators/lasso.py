@@ -71,8 +71,8 @@ class ElasticNet(LeastSquares, _ElasticNet):
     tol : float, default=1e-4
         The workers stop when the duality gap is at most ``0.01 * tol`` times the mean square of `y`
         about its mean (without intercept, about zero). The gap is computed at the model itself, by
-        a pass over all rows. scikit-learn requires only a gap of `tol`, but also that coefficients
-        no longer change. The models of both are therefore about equally good.
+        a pass over all rows. scikit-learn requires a gap of `tol`, and also that coefficients no
+        longer change. The models of both are therefore about equally good.
 
     positive : bool, default=False
         When set to True, forces the coefficients to be positive. scikit-learn's coordinate descent
@@ -310,9 +310,10 @@ class Lasso(ElasticNet, _Lasso):
 
     A drop-in replacement for `sklearn.linear_model.Lasso`. The problem,
     ``|y - Xw|^2 / (2 n) + alpha |w|_1``, the parameters, defaults and attributes are the same. The
-    parameters and attributes that `hogshare.ElasticNet` adds are added. The class is a subclass of
-    `sklearn.linear_model.Lasso` and of `hogshare.ElasticNet`. The workers' rule is SAGA. See
-    `ElasticNet` for the rows that the workers fit, and the rows that coordinate descent fits.
+    class also has the parameters and attributes that `hogshare.ElasticNet` adds to scikit-learn's.
+    It is a subclass of `sklearn.linear_model.Lasso` and of `hogshare.ElasticNet`. The workers' rule
+    is SAGA. See `ElasticNet` for the rows that the workers fit, and the rows that coordinate
+    descent fits.
 
     See Also
     --------

@@ -378,7 +378,8 @@ class RidgeMixin(LeastSquares):
         Each target's final solution is checked, and a poor one gives a warning. Sets coef_,
         intercept_, solver_ and n_iter_. Returns whether all solutions are good.
 
-        fitted : whether the workers have fitted; the solution then starts from their coefficients
+        fitted : whether the workers have fitted; if rows are not solved exactly, conjugate
+            gradients then start from the workers' coefficients
         """
         names = [self.solver_] if fitted else []
         counts = np.ravel(self.n_iter_).astype(np.int32) if fitted else None

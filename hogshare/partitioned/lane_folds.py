@@ -17,7 +17,7 @@ separated from its change; f is the factor of the fading:
 If z is large, the effect of first steps has to decay, and the fading of each quantum counts fully.
 If z is small, the fading does not count separately: the loss then restores what the penalty
 removes, and a different weight for the penalty alone would make the penalty stronger.
-`docs/exchange.md` lists the alternatives that were tried, and the gain of this one.
+`docs/exchange.md` lists the alternatives that were tried, and the gain of this rule.
 """
 
 from __future__ import annotations

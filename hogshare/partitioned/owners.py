@@ -1,9 +1,9 @@
 """The assignment of partitions to workers, their owners.
 
-The owner of a partition changes only if it leaves, or if it has too many partitions. The partitions
-of a lost worker go to the workers that have the fewest partitions. A new worker takes partitions
-from the workers that have the most, until the numbers of partitions are even. No more partitions
-move, because each moved partition is copied or computed again.
+A partition's owner changes only if the owner leaves, or if the owner has too many partitions. The
+partitions of a lost worker go to the workers that have the fewest partitions. A new worker takes
+partitions from the workers that have the most, until the numbers of partitions are even. No more
+partitions move, because each moved partition is copied or computed again.
 (`hogshare.tasks.partitions.owner_of` is for partitions that can be moved without cost.)
 """
 
