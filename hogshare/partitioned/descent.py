@@ -4,7 +4,7 @@ The quanta of a round start at the same model. Each quantum is a task of a Dask 
 
 ::
 
-    client -- an epoch's tasks, before the last ones have ended --> scheduler
+    client -- an epoch's tasks, before older tasks have ended --> scheduler
     worker: fold the last round's pushes, step along own rows, push --> workers of the next round
     client <-- the state at each epoch's end ----------------------
 
@@ -54,7 +54,7 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.rules.steps import StepSize
 from hogshare.system.clusters import MEMBERS_SECONDS
 
-EACH_FOLDS = 2  # up to so many lanes each lane folds: one task less per round, but more bytes
+EACH_FOLDS = 2  # most lanes of a round that all fold: one task less per round, but more bytes
 AHEAD = 3  # epochs whose tasks are on the cluster at one time
 CHAIN_SECONDS = 2.0  # length of a chain of dependent tasks, before a new chain begins
 WHOLE_BYTES = 2**20  # largest model that is sent to the client after every epoch
@@ -129,6 +129,7 @@ class RoundPlan(NamedTuple):
 
     number : number of the lane in the round
     is_alone : whether no other lane is in the round
+    seed : seed of the quantum
     only_scores : whether the lane takes no steps: it scores its held-out rows, or, without a
         split, evaluates the losses of all its rows
     """
