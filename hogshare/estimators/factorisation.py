@@ -81,7 +81,7 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
     by stochastic gradient descent, rating by rating. By default, the ratings that several workers
     process at the same time have no user or item in common (Gemulla et al. 2011, Zhuang et al.
     2013). The model is therefore the same with several workers as with one. With another `plane`
-    they may have users or items in common, as in Hogwild! (Niu et al. 2011).
+    these ratings may have users or items in common, as in Hogwild! (Niu et al. 2011).
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
 
     negatives : int or 'auto', default='auto'
         Number of items drawn in every epoch for each pair, among the items with which the user has
-        no pair. 'logistic' fits them as ratings of 0; 'bpr' ranks them below the pair's item.
-        'auto' is 1 with 'bpr'. With 'logistic', 'auto' is 4 for pairs without ratings, and if all
-        ratings are equal; otherwise it is 0. 'squared_error' draws no items.
+        no pair. 'logistic' fits the drawn items as ratings of 0; 'bpr' ranks the drawn items below
+        the pair's item. 'auto' is 1 with 'bpr'. With 'logistic', 'auto' is 4 for pairs without
+        ratings, and if all ratings are equal; otherwise it is 0. 'squared_error' draws no items.
 
     sampling : {'uniform', 'popularity'}, default='uniform'
         Whether `negatives` are drawn uniformly, or in proportion to their number of pairs.
@@ -159,8 +159,9 @@ class MatrixFactorization(Recommending, KnownParameters, BaseEstimator):
         Number of epochs without improvement to wait before stopping; see `tol`.
 
     unknown : {'warn', 'ignore', 'raise'}, default='warn'
-        What to do about a user or an item that was in no fit: warn, ignore it, or raise an error.
-        The prediction for a pair with one of these is the mean plus the bias of the other.
+        What to do about a user or an item that was in no fit: warn, give no warning, or raise an
+        error. The prediction for a pair with such a user (or item) is the mean plus the bias of the
+        pair's item (or user).
 
     random_state : int, RandomState or None, default=None
         Determines the initial factors, the order of ratings, and all draws. An int gives the same

@@ -161,7 +161,7 @@ class Path:
     """The fits to a fold's rows with one `l1_ratio` and every `C`, one after another.
 
     template : parameters that all fits have in common, and `classes_`, the labels of all folds
-    X, y, sample_weight : all rows, of which the others are indices
+    X, y, sample_weight : all rows, their labels and their weights
     train, test : indices of the rows to fit, and of the left-out rows
     """
 

@@ -81,9 +81,10 @@ class Fit:
         return jobs
 
     def said(self) -> dict[str, Any]:
-        """Return what must be equal in all processes: method, parameters, arguments but not rows.
+        """Return the settings that must be equal in all processes.
 
-        The parameters of the estimator are checked first.
+        These are the method, the estimator's parameters, and all arguments that are not rows. The
+        parameters are checked first.
         """
         estimator = self.estimator
         if not get_config()["skip_parameter_validation"]:
