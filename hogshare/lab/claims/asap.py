@@ -46,7 +46,7 @@ LINKS = "machines of 15 MB/s, on which a single message takes a tenth of a block
 
 
 def gaps(seed: int, quick: bool) -> Found:
-    """Measure figure 2: gaps of four graphs of 6 and 25 workers, by its formula and exactly."""
+    """Measure figure 2: spectral gaps of four graphs, by the figure's formula and exactly."""
     found = {}
     for name, kind in GRAPHS.items():
         for n in SIZES:
@@ -145,7 +145,7 @@ def small_network(seed: int, quick: bool) -> Found:
 def to_the_target(seed: int, quick: bool) -> Found:
     """Measure figure 10: 25 workers on the root graph.
 
-    They run on a virtual clock if `quick`, and in threads in a full run.
+    Quick runs are on a virtual clock; in full runs the workers are threads that sleep.
     """
     runs = {
         sync: replicas.of_digits(sync, seed, base_seconds=None if quick else 0.02) for sync in SYNCS

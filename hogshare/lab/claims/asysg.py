@@ -69,7 +69,10 @@ def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bo
 
 
 def of_incon(seed: int, quick: bool) -> Found:
-    """Measure table 4's network with its step; on fewer rows it would not learn in an epoch."""
+    """Measure table 4's network with the paper's step size and number of rows.
+
+    With fewer rows the network would not learn in one epoch.
+    """
     workers = [1, 32] if quick else [1, 8, 16, 32]
     how: dict[str, Any] = {"step": 0.05, "epochs": 1, "points": 8, "workers": workers}
     return speedups(FIVE_LAYERS, "incon", seed, 463_800, **how)
@@ -114,7 +117,7 @@ def _has_learned(found: Found) -> bool:
 
 
 def _is_faster(found: Found) -> bool:
-    """Whether 8 workers gain, but less in time than in iterations."""
+    """Whether 8 workers have a speedup, and a smaller one in time than in iterations."""
     return _has_learned(found) and 1.0 < found["time 8"] < found["iteration 8"]
 
 

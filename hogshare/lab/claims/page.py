@@ -17,8 +17,9 @@ the median and the range over seeds of the measured number. A printed number agr
 one is within a fifth of it, since most are read from a plot; a printed range has no tolerance. For
 "up to" the largest measured number counts, and for statements and figures without numbers the
 stated order. A claim agrees *in part* if its direction is found, but a number or a part of it is
-not; the note gives the reason. "Not reached" means that a run did not reach its target. Results on
-a virtual clock are the same on every machine.
+not; the note gives the reason. "Not reached" means that a run did not reach its target. "A over B"
+means A divided by B. Results on a virtual clock are the same on every machine. A claim is measured
+in full if the page does not say "quick"; quick runs have a smaller size.
 """
 VERDICTS = {
     AGREES: "It agrees",

@@ -187,7 +187,7 @@ class ReportFacts:
         return n_workers > 1 and ordered and is_bsp(self.barrier, n_workers)
 
     def rows_of_block(self, n_workers: int) -> int:
-        """Rows of a block in a run with `n_workers` workers."""
+        """Return the rows of a block in a run with `n_workers` workers."""
         if n_workers in self.paces:
             return self.paces[n_workers][0]
         automatic = block_rows(self.n_rows, n_workers, self.per_epoch)
@@ -196,7 +196,7 @@ class ReportFacts:
         return automatic if self.adapts else self.block_rows
 
     def interval(self, n_workers: int) -> int:
-        """Rows between two exchanges in a run with `n_workers` workers."""
+        """Return the rows between two exchanges in a run with `n_workers` workers; 0 without any."""
         if n_workers in self.paces:
             return self.paces[n_workers][1]
         if self._measured and not (self._follows and n_workers != self.n_workers):
