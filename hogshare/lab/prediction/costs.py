@@ -196,7 +196,7 @@ class ReportFacts:
         return automatic if self.adapts else self.block_rows
 
     def interval(self, n_workers: int) -> int:
-        """Return the rows between two exchanges in a run with `n_workers` workers; 0 without any."""
+        """Return the rows between two exchanges with `n_workers` workers; 0 without exchanges."""
         if n_workers in self.paces:
             return self.paces[n_workers][1]
         if self._measured and not (self._follows and n_workers != self.n_workers):
