@@ -25,10 +25,10 @@ def loaded() -> list[str]:
 def preload(names: Collection[str]) -> None:
     """Load these kernels from the disk cache if they are in it; compile nothing.
 
-    Worker processes that are forked afterwards have the machine code already. A kernel that is not
-    cached is compiled by the first process that needs it; that process announces nothing, because
-    the caller does. Each signature takes 50 ms, so pass only the names of kernels that the caller
-    uses.
+    Worker processes that are forked afterwards have the machine code already. The first process
+    that needs a kernel compiles it if it is not cached. That process does not announce the
+    compilation, because the caller announces it. Each signature takes 50 ms, so pass only the names
+    of kernels that the caller uses.
     """
     announcements.silence()
     for kernel in KERNELS:

@@ -1,7 +1,7 @@
 """The arrays that all workers of a run share, in four groups by purpose.
 
-A kernel takes only the groups that its work needs. At every call that is not inlined, Numba passes
-every array of a tuple as seven words, and each word lengthens the compilation of a first fit.
+A kernel takes only the groups that it needs. At every call that is not inlined, Numba passes every
+array of a tuple as seven words, and each word lengthens the compilation of a first fit.
 
 - `Schedule`: the assignment of blocks, and the epochs' results. Writers: all workers, and the
   monitor on behalf of a dead worker, write word by word, in the order that `epoch_schedule`
@@ -11,17 +11,17 @@ every array of a tuple as seven words, and each word lengthens the compilation o
   (`copy_exchange`), any worker without order (`hogwild_steps`, `asaga_steps`), or the master alone
   (`master_updates`); the curvatures and rarity were written before the run. Readers: the same
   workers, in the same way, and at an epoch's end the worker that ends it.
-- `MemoryArrays`: the memory of rows of SDCA and SAGA. Writers: a row's entry is written by the
-  worker that has claimed its block (`dual_ascent`, `saga_steps`); average and mean are written like
-  the vector. After a death the owner of SUMMER writes while all workers stand still
-  (`run_membership.pause`). Readers: the same workers.
+- `MemoryArrays`: the memory of rows of SDCA and SAGA. Writers: the worker that has claimed a row's
+  block writes the row's entry (`dual_ascent`, `saga_steps`); average and mean are written like the
+  vector. After a death the owner of SUMMER writes while all workers pause (`run_membership.pause`).
+  Readers: the same workers.
 - `MasterMail`: the messages to a master and its sum. Writers: the mailbox is written as
   `edge_slots` describes, all other arrays by the master alone (`master_updates`). Reader: the
   master.
 
 Freeing: no kernel frees an array. The owner of a session (`hogshare.engine.session`) makes and
-frees them. The barriers' words are in the table and the control words (`barrier_codes`). Every
-quantum gets all groups: an array that its plane or rule does not use is empty.
+frees the arrays. The barriers' words are in the table and the control words (`barrier_codes`).
+Every quantum gets all groups: an array that its plane or rule does not use is empty.
 """
 
 from typing import NamedTuple
@@ -35,14 +35,14 @@ class Schedule(NamedTuple):
     """The assignment of blocks, and the epochs' results.
 
     control, returned, table, staleness, columns : see `layout`
-    order : int64 [2, n_training_rows], the row order by parity of the epoch
+    order : int64 [2, n_training_rows], the row orders of the present even and odd epoch
     permutation : int64 [n_rows], the permutation from which the next order is shuffled
-    held_out : uint8 [n_rows] or empty, rows that are never claimed
-    chances : float64 [n_rows], mean number of visits of each row in an epoch (empty: once)
+    held_out : uint8 [n_rows], not 0 for rows that are never claimed; or empty
+    chances : float64 [n_rows], mean number of visits of each row in an epoch (empty: one visit)
     done : int64 [n_open, n_blocks], 1 + the epoch in which the block was last completed
     remaining : int64 [n_open * WORD], number of blocks still to complete
     sums : float64 [n_open, 3 * n_columns], losses, criteria and squared changes of the epoch so far
-    history : float64 [n_epochs recorded], mean loss per epoch
+    history : float64 [number of recorded epochs], mean loss per epoch
     recording : int64 [n_events, N_EVENT], see `replay` (empty: nothing is recorded)
     """
 
@@ -89,8 +89,8 @@ class MemoryArrays(NamedTuple):
     dual_mean : float64 [n_columns], mean of the dual variables, or of SAGA's gradients
     gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without SAGA)
     average : float64 [n_features * n_columns], the table's average (empty without SAGA)
-    units : float64 [2, n_features], to compare gradients: the features' origins, and one over their
-        sizes, or 0 if a feature is not compared (`problems.linear.units`; empty if not needed)
+    units : float64 [2, n_features], to compare gradients: each feature's origin, and 1 over its
+        size, or 0 if the feature is not compared (`problems.linear.units`; empty if not needed)
     divisors : float64 [n_features], divisors of the dense columns (empty: columns are not divided)
     """
 
@@ -107,18 +107,18 @@ class MasterMail(NamedTuple):
 
     The fields from ``gathered`` to ``gathered_intercepts`` contain the unfinished sum.
 
-    ages : int64 [n_workers, HISTOGRAM], number of each worker's messages by age
+    ages : int64 [n_workers, HISTOGRAM], number of each worker's messages by age (`master_updates`)
     box : Mailbox, whose edge k leads from worker k to the master. A message's values are the
-        changes of the coordinates given by its places, and its dense values are the intercepts'
-        changes. A whole message begins with the changes of all coordinates, in the model's dtype
+        changes of the coordinates at its places, and its dense values are the intercepts' changes.
+        A whole message begins with the changes of all coordinates, in the model's dtype.
     gathered : float64 [n_features * n_columns], the changes so far, valid where marked
     gathered_places : int64 [n_features * n_columns], the changed coordinates
     gathered_marks : int64 [n_features * n_columns], 1 + the version in which a coordinate last
         changed
     gathered_intercepts : float64 [n_columns], the intercepts' changes so far
     journal : float64 [n_features * n_columns + n_columns], the values of the next version: first
-        the values at `gathered_places`, in their order, or at all places (then in the model's
-        dtype), then the intercepts
+        the values at `gathered_places`, in the order of these places, or the values at all places
+        in the model's dtype; after these the intercepts
     """
 
     ages: np.ndarray

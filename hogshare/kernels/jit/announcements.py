@@ -1,22 +1,22 @@
-"""Announcements that kernels are being compiled, if this takes long enough to make users wonder.
+"""Announcements that kernels are being compiled, if compiling takes longer than a second.
 
-Before a first fit runs, compiling takes some twenty seconds. A *block* is the outermost call of
-this package in a thread. Its first second of compiling is silent. Then one line says what is
-compiled, for which caller, and where it is cached. When the run begins or the block ends, another
-line says how long it took. Loading machine code is not announced.
+Before a first fit runs, compiling takes some twenty seconds. In this file a *block* is the
+outermost call of this package in a thread. Its first second of compiling is silent. After that one
+line says what is compiled, for which caller, and where the code is cached. When the run begins or
+the block ends, another line says how long compiling took. Loading machine code is not announced.
 
 Lines are messages of the logger ``hogshare``, at the level INFO. Without a logging setup they go to
-standard error instead, as `logging` does with warnings by its last resort. Nothing is ever printed
-on standard output, and nothing is a warning, because a test suite may treat warnings as errors. If
-logging is set up, its levels decide. ``HOGSHARE_QUIET=1`` silences standard error, also in
+standard error instead; `logging` treats warnings in this way. Nothing is ever printed on standard
+output. No line is a Python warning, because a test suite may treat warnings as errors. If logging
+is set up, its levels decide. ``HOGSHARE_QUIET=1`` silences standard error in this process and in
 processes that inherit the variable.
 
-Writers: each thread writes its own block. If several threads and processes compile at the same
-time, one of them announces: it has a lock on the cache's folder (or, without one, on this package's
-folder) until its block ends. The system frees the lock if the process dies.
+Writers: each thread writes the state of its own block. If several threads and processes compile at
+the same time, one thread announces: it has a lock on the cache's folder (or, without a cache, on
+this package's folder) until its block ends. The system frees the lock if the process dies.
 
-This needs no thread and no timer. A kernel is compiled with a hundred helpers, and each helper's
-beginning checks whether the silent second is over.
+This needs no thread and no timer. A kernel is compiled with a hundred helpers, and the compiler
+checks before each helper whether the silent second is over.
 """
 
 import contextlib
@@ -70,9 +70,11 @@ def cached_in(folder: Callable[[], Path | None]) -> None:
 
 @contextlib.contextmanager
 def block(name: str, silent: bool = False) -> Iterator[None]:
-    """Announce the kernels compiled in this block once, as needed by `name`, such as an estimator.
+    """Announce the kernels that are compiled inside this context.
 
-    The outermost block's name counts. Set `silent` if something else shows the compiling.
+    name : the caller that the announcement names, for instance an estimator. If contexts are
+        nested, the outermost name is used.
+    silent : whether to announce nothing, because other code shows the compiling
     """
     if _state.depth == 0:
         _begin(name, silent)
@@ -88,7 +90,11 @@ def block(name: str, silent: bool = False) -> Iterator[None]:
 
 
 def over() -> None:
-    """Announce how long compiling took so far, if that is worth a line: now the work begins."""
+    """Announce the time of compiling so far, because the run begins now.
+
+    Nothing is announced if compiling took less than SILENT_SECONDS, or if another thread or process
+    announces.
+    """
     s = _state
     if not s.count or s.kernels:
         return
@@ -102,13 +108,18 @@ def over() -> None:
 
 
 def silence() -> None:
-    """Announce nothing in this process: its parent does."""
+    """Announce nothing in this process, because its parent announces."""
     _process["silent"] = True
 
 
 @contextlib.contextmanager
 def compiling(name: str, arguments: Sequence[Any]) -> Iterator[None]:
-    """Count the block's time as compiling a kernel for these types, with the functions it calls."""
+    """Count the time inside this context as time of compiling a kernel.
+
+    The time includes the functions that the kernel calls.
+
+    arguments : the kernel's argument types, as Numba has them
+    """
     s = _state
     with contextlib.nullcontext() if s.depth else block(name):
         if not s.kernels:
@@ -134,7 +145,7 @@ def tick() -> None:
 
 
 def _ask() -> bool:
-    """Decide once whether this block announces."""
+    """Decide whether this block announces, and return it; called once in a block."""
     _state.asked = True
     _state.announces = not (_state.silent or _process["silent"]) and _lock()
     return _state.announces
@@ -165,7 +176,10 @@ def _place() -> str:
 
 
 def _number(arguments: Sequence[Any]) -> str:
-    """Return the rows' dtype, as far as arguments show it: the dtype of the first float array."""
+    """Return the dtype of the first float array among the arguments, in brackets, or ``""``.
+
+    It is usually the rows' dtype.
+    """
     for one in arguments:
         if isinstance(one, types.Array) and isinstance(one.dtype, types.Float):
             return f" ({one.dtype})"
@@ -175,7 +189,7 @@ def _number(arguments: Sequence[Any]) -> str:
 
 
 def _lock() -> bool:
-    """Take the right to announce; False if another thread or process has it."""
+    """Take the right to announce; return False if another thread or process has it."""
     if fcntl is None:
         return True
     folder = _process["folder"]() or Path(__file__).parent
@@ -213,9 +227,9 @@ def _handlers() -> Iterator[logging.Handler]:
 
 
 def _is_welcome() -> bool:
-    """Whether standard error is open and no level set by the user forbids INFO.
+    """Return whether standard error is open and no level set by the user forbids INFO.
 
-    The root logger's default level is WARNING, so that level alone forbids nothing.
+    The root logger's default level is WARNING, so this level alone forbids nothing.
     """
     if sys.stderr is None:  # or `print` would take standard output
         return False

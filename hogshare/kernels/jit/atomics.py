@@ -4,14 +4,16 @@ Numba has no CPU atomics. A plain ``while flag[0] == 0`` compiles to one load an
 plain ``counter[0] += 1`` loses counts, and nothing orders two plain stores. Every word by which two
 workers agree on something is accessed by the functions of this file:
 
-- ``load`` (acquire) and ``store`` (release) transfer a word and everything written before it;
+- ``load`` (acquire) and ``store`` (release) transfer a word, and everything that the storing
+  worker had written before the word;
 - ``fetch_add``, ``exchange`` and ``compare_exchange`` (acquire and release) return the old value;
-- ``add_float`` and ``swap_float`` are relaxed: they lose nothing and order nothing (the model's
-  coordinates, the entries of a row's memory);
+- ``add_float`` and ``swap_float`` are relaxed: they lose no update, and they order no other
+  accesses (for the model's coordinates and the entries of a row's memory);
+- ``fence`` orders all accesses before it and all accesses after it;
 - ``prefetch`` and ``prefetch_to_write`` are hints and read nothing.
 
 Arrays must be aligned. With the JIT off each function has a plain stand-in, which is correct for
-one thread only; that mode exists to debug kernels and to measure coverage.
+one thread only; this mode exists to debug kernels and to measure coverage.
 """
 
 from llvmlite import ir
@@ -74,7 +76,7 @@ else:
 
     @intrinsic
     def load(typingctx, array, index):
-        """Acquire load of ``array[index]`` (64-bit integers)."""
+        """Return ``array[index]`` by an acquiring load (64-bit integers)."""
         if not _is_word_array(array):
             return None
 
@@ -88,7 +90,7 @@ else:
 
     @intrinsic
     def store(typingctx, array, index, value):
-        """Release store of ``array[index] = value`` (64-bit integers)."""
+        """Do ``array[index] = value`` by a releasing store (64-bit integers)."""
         if not _is_word_array(array):
             return None
 
@@ -141,7 +143,7 @@ else:
 
     @intrinsic
     def fence(typingctx):
-        """Let no load or store move across, in either direction (for seqlocks)."""
+        """Prevent loads and stores from moving across the fence, in either direction."""
 
         def codegen(context, builder, signature, args):
             builder.fence("seq_cst")

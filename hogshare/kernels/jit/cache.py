@@ -1,19 +1,20 @@
 """The cache of kernels' machine code, shared by processes, and the files that it trusts.
 
 Each version of the kernels has a folder, below ``HOGSHARE_CACHE_DIR`` or the user's own cache
-folder. Each kernel has a file in it for each set of argument types. Loading a file runs its
-content. So no other user may be able to change or replace the folder or a file in it
-(`hogshare.system.folders`): an unsafe file counts as missing. A folder that cannot be written, as
-in a container's image, is still read.
+folder. The folder contains one file for each kernel and each set of argument types. Loading a file
+runs its content. So no other user may be able to change or replace the folder or a file in it
+(`hogshare.system.folders`): an unsafe file counts as missing. If a folder cannot be written, as in
+a container's image, its files are still read.
 
 No error in this file ends a fit. Code that cannot be loaded is compiled. Code that cannot be saved,
 for example on a full disk, has been compiled already, and the process warns once.
 
 Files appear whole, by a rename after the content is on the disk. A file begins with a digest of its
 remaining bytes. If a disk has lost data, the digest does not match, and newly compiled code
-replaces the file. A file's name is a digest of its key, and the file contains the key too. So
-processes that save at the same time need no lock. Numba's own cache differs: it has an index file,
-searches for a writable folder, also next to the source, and raises errors of the disk.
+replaces the file. A file's name contains a digest of its key, and its content contains the key. So
+processes that save at the same time need no lock. Numba's own cache differs in three ways: it has
+an index file, it searches for a writable folder (among others next to the source), and it raises
+errors of the disk.
 """
 
 import contextlib
@@ -41,7 +42,10 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # O_EXC
 
 
 def find_folder(version: str) -> tuple[Path | None, str]:
-    """Find or make the folder of this version's kernels; return None and the reason on failure."""
+    """Find or make the folder of this version's kernels; return it and ``""``.
+
+    On failure return None and the reason.
+    """
     try:
         folder = cache_root().absolute() / version
     except RuntimeError:
@@ -56,7 +60,7 @@ def find_folder(version: str) -> tuple[Path | None, str]:
 
 
 def _reason(error, otherwise):
-    """Describe an error of the disk, with the level of the path that it concerns."""
+    """Describe an error of the disk, with the file or folder that it concerns."""
     return f"{error.filename or otherwise}: {error.strerror or error}"
 
 
@@ -81,7 +85,7 @@ def warn_once(trouble):
 
 
 class KernelsDamaged(RuntimeWarning):
-    """A file of machine code differs from the saved one: it is compiled anew, and replaced."""
+    """A file of machine code differs from the saved file: it is compiled anew, and replaced."""
 
 
 _DAMAGED = []
@@ -117,9 +121,9 @@ class NoCacheFolder(NullCache):
 class KernelCache(_Cache):
     """The files of one kernel.
 
-    While machine code is loaded, LLVM gets it by a callback to Python. An exception raised in this
-    callback is lost: LLVM goes on with an empty module, and Numba writes to the missing symbols'
-    addresses. This is a segmentation fault. So signals are deferred.
+    LLVM loads machine code by a callback to Python. An exception that is raised in this callback is
+    lost: LLVM goes on with an empty module, Numba writes to the missing symbols' addresses, and the
+    process ends by a segmentation fault. So signals are deferred while code is loaded.
     """
 
     _index_key = Cache._index_key  # types, processor, code and the variables of its closure
@@ -232,6 +236,6 @@ def _digest(content):
 
 @functools.cache
 def _digest_of_folder(folder):
-    """Digest a kernel's source folder: its own file, and the others, which may have its helpers."""
+    """Return a digest of all files of a kernel's source folder; all of them may have helpers."""
     sources = (path.read_bytes() for path in sorted(folder.glob("*.py")))
     return _digest(b"".join(sources)).hex()

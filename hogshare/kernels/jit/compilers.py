@@ -1,18 +1,19 @@
 """Numba's pipelines, changed in two ways that shorten a first fit.
 
-First, Numba finds every call of an overloaded function by its types and by the flags, and its own
-`Flags` lists all thirty options anew for each hash and each comparison. This takes a twelfth of the
-time of compiling. The `Flags` of this file compare only the options that have been set.
+First, Numba finds every call of an overloaded function by its types and by the flags. Numba's own
+`Flags` lists all thirty options anew for each hash and each comparison, which takes a twelfth of
+the time of compiling. The `Flags` of this file compare only the options that have been set.
 
-Second, a helper is only lowered before the kernels that call it link it in. Numba optimises every
-function by itself, with all functions that it calls linked in, and makes machine code of it; then a
-caller links it in and does the same again. But no code jumps to a helper's machine code. Without
-this machine code a first fit compiles in seven tenths of the time, and the kernels are as fast
-(docs/tried/2026-11/speed.md), because LLVM optimises each kernel as a whole in any case.
+Second, no machine code is made for a helper: it is lowered to LLVM code, which the kernels that
+call the helper link in. Numba itself optimises every function with all functions that it calls, and
+makes machine code of the result; each caller of the function repeats this work. But no code jumps
+to a helper's machine code. Without this machine code a first fit compiles in seven tenths of the
+time. The kernels are as fast (docs/tried/2026-11/speed.md), because LLVM optimises each kernel as a
+whole.
 
-For this, one pass is added before Numba's lowering and one after it. The first pass gives the
-helper a library that is only linked. The second pass registers the helper for its callers; Numba
-does this when it makes the machine code.
+To do this, one pass is added before Numba's lowering and one pass after it. The first pass gives
+the helper a library that is only linked. The second pass registers the helper for its callers;
+Numba does this when it makes the machine code.
 """
 
 import contextlib
@@ -36,9 +37,9 @@ UNUSED = {"inline_closure_likes", "nopython_rewrites", "make_function_op_code_to
 class Flags(NumbaFlags):
     """Flags that are equal if the same options have been set to the same values.
 
-    If an option is set to its default in one of two flags and not set in the other, they are
-    unequal; Numba's flags would be equal. So a function may be compiled once more. The hash is
-    Numba's, and it is the same for all flags.
+    Two `Flags` are unequal if an option is set to its default in one and is not set in the other;
+    Numba's flags would be equal. So a function may be compiled once more. All `Flags` have the same
+    hash, the hash of Numba's default flags.
     """
 
     HASH = hash(NumbaFlags())
@@ -50,24 +51,24 @@ class Flags(NumbaFlags):
         return self._values == other._values
 
     def __hash__(self):
-        """Return the hash of Numba's flags: they may be equal to these."""
+        """Return the hash of Numba's default flags, because these flags may be equal to them."""
         return self.HASH
 
 
 class QuickCompiler(CompilerBase):
-    """A pipeline with these flags; functions that it compiles on its way get them too."""
+    """A pipeline with the `Flags` of this file; they also apply to the functions that it calls."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
         super().__init__(typingctx, targetctx, library, args, return_type, Flags(flags), locals)
 
     def compile_extra(self, func):
-        """Compile a function, after checking whether compiling has become worth announcing."""
+        """Check whether compiling takes long enough to be announced, and compile a function."""
         announcements.tick()
         return super().compile_extra(func)
 
 
 class KernelCompiler(QuickCompiler, Compiler):
-    """Numba's own pipeline, for kernels; the time that it takes is announced."""
+    """Numba's own pipeline, for kernels; its time counts for the announcement."""
 
     def compile_extra(self, func):
         """Compile a kernel."""
@@ -80,8 +81,8 @@ class KernelCompiler(QuickCompiler, Compiler):
 def _collecting_less():
     """Let Python search for garbage less often inside this context.
 
-    Numba's trees are large and live until compiling ends, and each search walks through them. Fewer
-    searches save a sixth of the time of compiling, and use some ten megabytes more.
+    Numba's trees are large and live until compiling ends, and each search walks through the trees.
+    Fewer searches save a sixth of the time of compiling, and use some ten megabytes more.
     """
     # under Numba's lock, so no other thread that compiles changes the thresholds in between
     before = gc.get_threshold()

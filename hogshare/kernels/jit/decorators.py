@@ -6,18 +6,19 @@ Flags, each with its reason:
   while a kernel runs.
 - ``fastmath`` without ``nnan`` and ``ninf``: reductions may be reassociated (1.35 times faster dot
   products), but a diverging run *is* NaN and infinity, so NaN and infinity must stay defined.
-- ``error_model="numpy"``: a division by zero gives infinity, as in NumPy, instead of a branch
-  and an exception in the middle of a lock-free update.
-- ``_nrt=False``: no reference counts. Numba would count the references to a tuple's arrays,
-  atomically, at every call, and two threads that count the same array would pass its cache line
-  back and forth at every row. So kernels allocate nothing: callers pass scratch arrays.
+- ``error_model="numpy"``: a division by zero gives infinity, as in NumPy. Numba's default has a
+  branch and an exception, which could end a lock-free update in the middle.
+- ``_nrt=False``: no reference counts. Numba would count the references to a tuple's arrays
+  atomically at every call, so two threads that use the same array would pass the cache line of its
+  count back and forth at every row. Without this runtime kernels cannot allocate: callers pass
+  scratch arrays.
 - no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events
-  depends on the last bit of a sum, so sums are rounded as they are written, compiled or not.
+  depends on the last bit of a sum. So sums are rounded as they are written, with the JIT on or off.
 
 Machine code is cached by `hogshare.kernels.jit.cache`. Its key for a kernel covers only the files
-of the kernel's own folder: after an edit of a helper in another folder, or of a flag, the old code
-would run silently. Therefore the cache folder's name is a digest of every file of this package,
-Numba's version and the flags.
+of the kernel's own folder. With this key alone, the old code would run silently after an edit of a
+helper in another folder, or of a flag. Therefore the cache folder's name is a digest of every file
+of the kernels' package, Numba's version, Python's version and the flags.
 """
 
 import functools
@@ -78,13 +79,13 @@ def cached_files() -> dict[str, int]:
 
 @functools.cache
 def load_registries():
-    """Let Numba load its registries of Python and NumPy, once, in a quarter of a second.
+    """Let Numba load its registries of Python and NumPy, once; this takes a quarter of a second.
 
-    Numba would do so at the first kernel anyway. An interrupt during the load is fatal: each later
-    compilation of the process ends with "generator raised StopIteration". Two threads that load at
-    the same time are fatal too: each takes the entries that the other has not taken yet, compiles
-    without the other entries, and raises typing errors about attributes that exist. So signals are
-    deferred and Numba's lock is taken.
+    Numba would load them at the first kernel. An interrupt during the load is fatal: each later
+    compilation of the process ends with "generator raised StopIteration". Two simultaneous loads
+    are also fatal: each thread takes only the entries that the other thread has not taken, compiles
+    without the rest, and raises typing errors about attributes that exist. So signals are deferred
+    and Numba's lock is taken.
     """
     # before Numba's lock: making the contexts takes their locks first and then Numba's
     context = cpu_target.target_context
@@ -95,8 +96,8 @@ def load_registries():
 class Compiled:
     """A function that is passed to Numba when it is called, or when one of its callers is compiled.
 
-    Passing a function takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred functions. If
-    two threads need it at the same time, only one of them passes it.
+    Passing a function to Numba takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred
+    functions. If two threads need the function at the same time, only one thread passes it.
     """
 
     PIPELINE = KernelCompiler
@@ -125,7 +126,7 @@ class Compiled:
 
 @typeof_impl.register(Compiled)
 def _type_of(value, context):
-    """Type a `Compiled` that Numba meets in another function's code."""
+    """Return Numba's type of a `Compiled` in another function's code."""
     return typeof(value.dispatcher)
 
 
@@ -133,7 +134,7 @@ class Kernel(Compiled):
     """A function that Python calls."""
 
     def __call__(self, *arguments):
-        """Run the machine code; load or compile it before if necessary."""
+        """Run the machine code; if necessary, load or compile it first."""
         return self.dispatcher(*arguments)
 
     def compile(self, signature):
@@ -155,10 +156,10 @@ class Kernel(Compiled):
 
 
 class Helper(Compiled):
-    """A function that only compiled ones call: part of their code, without an entry for Python.
+    """A function that only compiled functions call: part of their code, with no entry for Python.
 
-    The entry takes every array out of every tuple argument, checks it and puts it back. For most
-    helpers this is more code than their own, and it took a fifth of the time of compiling.
+    The entry would take every array out of every tuple argument, check it and put it back. For most
+    helpers the entry is more code than the helper, and it took a fifth of the time of compiling.
     """
 
     PIPELINE = HelperCompiler

@@ -11,7 +11,7 @@ from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
 # symbols of the C library, which every process has: compiling a kernel searches for none
 sched_yield = types.ExternalFunction("sched_yield", types.int32())
 usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
-MICROSECONDS = 10  # requested length of a brief sleep; with the timer's delay it takes some seventy
+MICROSECONDS = 10  # requested length of a brief sleep; the timer's delay makes it some seventy
 
 if JIT_DISABLED:
     nanoseconds = time.monotonic_ns
@@ -21,24 +21,24 @@ if JIT_DISABLED:
         time.sleep(0)
 
     def sleep_briefly():
-        """Let another thread have the core until a timer fires, as soon as possible."""
+        """Give the core to another thread until a timer of MICROSECONDS fires."""
         time.sleep(1e-6 * MICROSECONDS)
 
 else:
 
     @helper
     def yield_core():
-        """Let a thread run that waits for this core; return at once if there is none."""
+        """Give the core to a thread that waits for it; return at once if no thread waits."""
         sched_yield()
 
     @helper
     def sleep_briefly():
-        """Let another thread have the core until a timer fires, as soon as possible."""
+        """Give the core to another thread until a timer of MICROSECONDS fires."""
         usleep(MICROSECONDS)
 
     @intrinsic
     def nanoseconds(typingctx):
-        """Return nanoseconds since some moment, by the C library; a call takes some thirty."""
+        """Return nanoseconds since a fixed moment, by the C library; a call takes some 30 ns."""
 
         def codegen(context, builder, signature, args):
             i32, i64 = ir.IntType(32), ir.IntType(64)

@@ -12,14 +12,14 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def overwrite(values, value):
-    """Write one value everywhere."""
+    """Write `value` into every place of `values`."""
     for k in range(values.shape[0]):
         values[k] = value
 
 
 @kernel
 def sparse_rows(w, columns, values, width, step):
-    """Do ``w += step (x . w) x`` per row of `width` nonzeros; return the last margin.
+    """Do ``w += step (x . w) x`` for each row x of `width` nonzeros; return the last ``x . w``.
 
     columns, values : [n_rows * width], row after row; columns are unsigned
     """
@@ -38,7 +38,10 @@ def sparse_rows(w, columns, values, width, step):
 
 @kernel
 def dense_rows(w, data, step):
-    """Do ``w += step (x . w) x`` per row of `data` (n_rows, w.size); return the last ``x . w``."""
+    """Do ``w += step (x . w) x`` for each row x of `data`; return the last ``x . w``.
+
+    data : [n_rows, w.size]
+    """
     margin = 0.0
     for r in range(data.shape[0]):
         x = data[r]
@@ -53,7 +56,10 @@ def dense_rows(w, data, step):
 
 @kernel
 def chase(chain, position, steps):
-    """Go `steps` times from a position to ``chain[position]``; each load needs the one before."""
+    """Do ``position = chain[position]`` `steps` times; return the last position.
+
+    Each load needs the result of the load before it.
+    """
     for _ in range(steps):
         position = chain[position]
     return position
@@ -63,7 +69,7 @@ def chase(chain, position, steps):
 def hand_over(word, first, stride, rounds):
     """Wait until the word is `first`, add 1, and repeat with `first` larger by `stride`.
 
-    Two threads with ``first`` 0 and 1 and a stride of 2 pass the word's cache line back and forth.
+    Two threads, with `first` 0 and 1 and a stride of 2, pass the word's cache line back and forth.
     """
     for i in range(rounds):
         mine = first + i * stride

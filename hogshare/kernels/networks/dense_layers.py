@@ -1,12 +1,13 @@
 """Fully connected layers of a network, and the activations behind a layer.
 
 A layer reads its inputs in a worker's memory from index `at` on, one row of the mini-batch after
-another, and writes its outputs further on in the same memory. On the way back it reads the
-derivatives of the loss in its outputs (`delta`), sums the derivatives in its coefficients, and
-writes the derivatives in its inputs. Rows are padded to whole vectors in this memory, but not in
-the vector of coefficients. All written arrays are the calling worker's own, so stores are plain.
+another, and writes its outputs to a later part of the same memory. In the backward pass it reads
+the derivatives of the loss with respect to its outputs (`delta`). It sums the derivatives with
+respect to its coefficients, and writes the derivatives with respect to its inputs. Rows are padded
+to whole vectors in this memory, but not in the vector of coefficients. All written arrays are the
+calling worker's own, so stores are plain.
 
-Loops run over slices: the compiler knows that their places are not negative, and vectorises the
+Loops run over slices: the compiler knows that their indices are not negative, and vectorises the
 loops.
 """
 
@@ -28,7 +29,7 @@ ACTIVATIONS = {"identity": IDENTITY, "relu": RELU, "tanh": TANH, "logistic": LOG
 
 @helper
 def ask_for_dense(rows, i, data, n_in):
-    """Prefetch a dense row."""
+    """Prefetch the dense row ``rows[i]``, if there is one."""
     if i < rows.shape[0]:
         for j in range(0, n_in, LINE // data.itemsize):
             prefetch(data, rows[i] * n_in + j)
@@ -36,7 +37,7 @@ def ask_for_dense(rows, i, data, n_in):
 
 @helper
 def gather_dense(rows, data, n_in, width, memory):
-    """Copy dense rows to the beginning of memory, one row per `width` numbers."""
+    """Copy dense rows of `n_in` values to the start of memory; each row takes `width` values."""
     # shuffled rows are far from each other, so each row is prefetched while others are copied
     for i in range(AHEAD):
         ask_for_dense(rows, i, data, n_in)
@@ -57,14 +58,14 @@ def logistic(z):
 
 @inlined
 def tanh(z):
-    """Return the hyperbolic tangent in float64, to 2e-16 of one."""
+    """Return the hyperbolic tangent in float64, with an absolute error of 2e-16."""
     e = exp_of_negative(-2.0 * abs(z))
     return math.copysign((1.0 - e) / (1.0 + e), z)
 
 
 @helper
 def activate(z, kind):
-    """Apply an activation in place; NaN stays NaN, and so shows that a network has diverged."""
+    """Apply an activation in place; NaN stays NaN, which shows that a network has diverged."""
     zero = z.dtype.type(0.0)
     if kind == RELU:
         for j in range(z.shape[0]):
@@ -79,7 +80,10 @@ def activate(z, kind):
 
 @helper
 def finish(memory, at, n, width, bias, kind):
-    """Add the biases to n rows of sums, one row per `width` numbers, and apply the activation."""
+    """Add the biases to n rows of sums, in place, and apply the activation.
+
+    Each row takes `width` values of memory, from index `at` on.
+    """
     k = bias.shape[0]
     zero = memory.dtype.type(0.0)
     for i in range(n):
@@ -96,7 +100,12 @@ def finish(memory, at, n, width, bias, kind):
 
 @helper
 def through_activation(a, delta, kind):
-    """Convert derivatives in an activation's outputs `a` to those in its inputs, in place."""
+    """Convert `delta` from derivatives with respect to an activation's outputs to its inputs.
+
+    a : the activation's outputs
+    delta : derivatives with respect to the outputs; overwritten with derivatives with respect to
+        the inputs
+    """
     zero, one = a.dtype.type(0.0), a.dtype.type(1.0)
     if kind == RELU:
         for j in range(a.shape[0]):
@@ -112,7 +121,7 @@ def through_activation(a, delta, kind):
 
 @helper
 def sum_rows(memory, at, n, width, out):
-    """Overwrite `out` with the sum of n rows, one row per `width` numbers."""
+    """Overwrite `out` with the sum of n rows; each row takes `width` values of memory."""
     k = out.shape[0]
     out[:] = out.dtype.type(0.0)
     for i in range(n):
@@ -123,7 +132,10 @@ def sum_rows(memory, at, n, width, out):
 
 @helper
 def sparse_forward(rows, data, indices, indptr, w, w_at, memory, at, k, width):
-    """Overwrite rows of k sums, one row per `width` numbers, with CSR rows times coefficients."""
+    """Overwrite rows of k sums with the product of CSR rows and coefficients.
+
+    Each row of sums takes `width` values of memory, from index `at` on.
+    """
     for i in range(rows.shape[0]):
         sums = memory[at + i * width : at + i * width + k]
         sums[:] = memory.dtype.type(0.0)
@@ -136,7 +148,7 @@ def sparse_forward(rows, data, indices, indptr, w, w_at, memory, at, k, width):
 
 @helper
 def sparse_backward(rows, data, indices, indptr, memory, delta_at, width, out, k):
-    """Overwrite `out` with the derivatives in the coefficients, of k columns."""
+    """Overwrite `out` with the derivatives with respect to the coefficients, of k columns."""
     out[:] = out.dtype.type(0.0)
     for i in range(rows.shape[0]):
         slopes = memory[delta_at + i * width : delta_at + i * width + k]
@@ -151,10 +163,10 @@ def sparse_backward(rows, data, indices, indptr, memory, delta_at, width, out, k
 def dense_forward(sizes, memory, at, row, w, w_at, scratch_at, out_at, width):
     """Compute ``z = x W``.
 
-    sizes : n rows, n_in and n_out
-    row : distance from a row of x to the next
-    width : distance from a row of z to the next
-    scratch_at : memory for the coefficients, padded
+    sizes : number of rows, of inputs and of outputs
+    row : distance from one row of x to the next row
+    width : distance from one row of z to the next row
+    scratch_at : index in memory from which the padded coefficients are written
     """
     n, n_in, n_out = sizes
     pad_rows(w, w_at, n_in, n_out, memory, scratch_at, width)
@@ -164,7 +176,10 @@ def dense_forward(sizes, memory, at, row, w, w_at, scratch_at, out_at, width):
 
 @helper
 def coefs_back(sizes, memory, at, row, delta_at, width, scratch_at, strip, out, w_at):
-    """Compute ``x' delta``, the derivatives in the coefficients, strip by strip of their rows."""
+    """Compute ``x' delta``, the derivatives with respect to the coefficients.
+
+    They are computed in strips of `strip` rows, and written into `out` from index `w_at` on.
+    """
     n, n_in, n_out = sizes
     for low in range(0, n_in, strip):
         count = min(strip, n_in - low)
@@ -175,7 +190,7 @@ def coefs_back(sizes, memory, at, row, delta_at, width, scratch_at, strip, out, 
 
 @helper
 def inputs_back(sizes, memory, delta_at, width, w, w_at, scratch_at, out_at, row):
-    """Compute ``delta W'``, the derivatives in the inputs."""
+    """Compute ``delta W'``, the derivatives with respect to the inputs."""
     n, n_in, n_out = sizes
     columns = padded(n_in, memory.itemsize)
     flip(n_in, n_out, w, w_at, n_out, memory, scratch_at, columns)

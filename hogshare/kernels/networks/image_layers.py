@@ -1,13 +1,14 @@
 """Layers of a network that see neighbours: convolution, pooling, local response normalisation.
 
-An image is a row of numbers: its lines one after another, each line's places one after another, and
-each place's channels. So each line of a window is one stretch of memory, and a convolution's output
+An image is a row of values, stored line by line, within a line place by place, and within a place
+channel by channel. So each line of a window is one stretch of memory, and a convolution's output
 is an image of the same kind. Images are processed one by one. All arrays are parts of the same
 memory: each begins at its own index, and memory for one more vector follows it. Filters, and the
-derivatives in them, are padded to whole vectors, and the row of biases follows them. All written
-arrays are the calling worker's own, so stores are plain.
+derivatives with respect to filters, are padded to whole vectors, and the row of biases follows
+them. All written arrays are the calling worker's own, so stores are plain.
 
-Source: Jia et al. 2014, Caffe. Its pooling windows may cross the border; they are cut there.
+Source: Jia et al. 2014, Caffe. In Caffe pooling windows may cross the border; they are cut at the
+border.
 """
 
 import math
@@ -20,12 +21,12 @@ from hogshare.kernels.networks.padded_matrices import flip
 from hogshare.kernels.networks.pools import largest, spread_largest, spread_total, total
 from hogshare.kernels.networks.tiles import VECTOR_BYTES, padded
 
-USUAL_BETA = 0.75  # its power needs only two square roots
+USUAL_BETA = 0.75  # for this beta a power needs only two square roots
 
 
 @helper
 def bounds(o, stride, padding, size, length):
-    """Return the first place of window `o` in a line of `length` places, and the end of it."""
+    """Return the first place and the end of window `o` in a line of `length` places."""
     first = o * stride - padding
     return max(first, 0), min(first + size, length)
 
@@ -38,7 +39,7 @@ def fill(memory, at, count, value):
 
 @helper
 def copy(memory, at, count, into_at):
-    """Copy `count` numbers within memory."""
+    """Copy `count` values within memory."""
     source, into = memory[at : at + count], memory[into_at : into_at + count]
     for j in range(count):
         into[j] = source[j]
@@ -57,7 +58,10 @@ def flip_filters(shape, memory, filters_at, out_at):
 
 @helper
 def with_borders(shape, memory, at, into_at):
-    """Return where the image with borders of zeros begins; with borders this is a copy."""
+    """Return the start of the image with its borders of zeros.
+
+    Without a border this is `at`; with a border the image is copied to `into_at`.
+    """
     height, width, channels, _, _, _, _, _, padding = shape
     if padding == 0:
         return at
@@ -77,10 +81,11 @@ def convolve(shape, memory, at, places, places_at, filters_at, cuts, out_at):
     """Multiply one image's windows by the filters, and add biases, in padded rows.
 
     shape : see `hogshare.kernels.networks.network_gradient`
-    at : where the image with its borders begins
-    places, places_at : from `places_at` on, where windows begin
-    filters_at : the filters, padded, and the biases
+    at : start of the image with its borders
+    places, places_at : array and index from which the starts of the windows are listed
+    filters_at : start of the padded filters and of the biases
     cuts : `hogshare.kernels.networks.windows.CUTS` for a relu, otherwise 0
+    out_at : index from which the products are written
     """
     _, wide, channels, down, across, filters, size, _, padding = shape
     width = padded(filters, memory.itemsize)
@@ -94,11 +99,15 @@ def convolve(shape, memory, at, places, places_at, filters_at, cuts, out_at):
 
 @helper
 def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, out_at):
-    """Convert the derivatives in an image's sums to derivatives in filters and biases, padded.
+    """Convert the derivatives with respect to an image's sums to derivatives of the filters.
 
-    at : where the image with its borders begins
-    places, places_at : from `places_at` on, where windows begin, then a window's numbers' offsets
-    one_at : index of a number that is 1
+    The result, which includes the biases, is padded and written from `out_at` on.
+
+    at : start of the image with its borders
+    places, places_at : array and index from which the starts of the windows are listed, and then
+        the offsets of a window's values
+    delta_at : start of the derivatives with respect to the sums
+    one_at : index of a value that is 1
     adds : whether the derivatives are added to other images' derivatives
     """
     _, wide, channels, down, across, filters, size, stride, padding = shape
@@ -116,14 +125,16 @@ def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, o
 
 @helper
 def image_back(shape, memory, delta_at, places, places_at, flipped_at, line_at, out_at):
-    """Convert the derivatives in an image's sums to derivatives in the image, line by line.
+    """Convert the derivatives with respect to an image's sums to those of the image, line by line.
 
-    For each line of the image, all windows that contain it are multiplied at once by the matching
-    lines of the filters. Overlapping results are then added up along the line.
+    For each line of the image, one product multiplies the derivatives of all windows that contain
+    the line by the matching lines of the filters. Overlapping results are then added up along the
+    line.
 
-    places, places_at : see `filters_back`; then the windows of a line
-    flipped_at : the filters by columns
-    line_at : memory for a line's windows, and for a line with borders
+    places, places_at : see `filters_back`; after the offsets, the windows of a line are listed
+    flipped_at : start of the filters by columns (`flip_filters`)
+    line_at : start of scratch for a line's windows, and for a line with borders
+    out_at : index from which the image's derivatives are written
     """
     height, wide, channels, down, across, filters, size, stride, padding = shape
     width = padded(filters, memory.itemsize)
@@ -155,11 +166,12 @@ def image_back(shape, memory, delta_at, places, places_at, flipped_at, line_at, 
 
 @helper
 def pool(shape, takes_largest, memory, at, place, out_at, marks, marks_at):
-    """Compute the largest or the mean number of each window, channel by channel.
+    """Compute the largest or the mean value of each window, channel by channel.
 
-    place : distance from a place of the image to the next
-    marks : int32, from `marks_at` on the place in the image of each largest number; unused for
-        means
+    takes_largest : whether to compute the largest value; if not, the mean
+    place : distance from one place of the image to the next place
+    marks, marks_at : int32 array, and the index from which the place in the image of each largest
+        value is written; unused for means
     """
     height, wide, channels, down, across, _, size, stride, padding = shape
     lanes = VECTOR_BYTES // memory.itemsize
@@ -181,7 +193,7 @@ def pool(shape, takes_largest, memory, at, place, out_at, marks, marks_at):
 
 @helper
 def pool_back(shape, takes_largest, memory, delta_at, marks, marks_at, at, place):
-    """Overwrite an image with the derivatives in the input of `pool`."""
+    """Overwrite an image with the derivatives with respect to the input of `pool`."""
     height, wide, channels, down, across, _, size, stride, padding = shape
     lanes = VECTOR_BYTES // memory.itemsize
     fill(memory, at, height * wide * place, 0.0)
@@ -206,7 +218,10 @@ def pool_back(shape, takes_largest, memory, delta_at, marks, marks_at, at, place
 
 @helper
 def add_windows(shape, factor, memory, at, out_at):
-    """Overwrite an image with another image's sums over the window around each place."""
+    """Overwrite the image at `out_at` with sums of the image at `at`, times `factor`.
+
+    A sum runs over the window around a place.
+    """
     height, wide, channels, _, _, _, size, _, _ = shape
     half, lanes = size // 2, VECTOR_BYTES // memory.itemsize
     for y in range(height):
@@ -221,7 +236,10 @@ def add_windows(shape, factor, memory, at, out_at):
 
 @helper
 def divisors(shape, numbers, memory, at, scratch_at, out_at):
-    """Compute ``k + alpha / size^2 * sum of the squares around`` for every number of an image."""
+    """Compute ``k + alpha / size^2 * s`` for each value of an image.
+
+    s is the sum of the squares in the window around the value's place, in the same channel.
+    """
     n = shape[0] * shape[1] * shape[2]
     image, squares = memory[at : at + n], memory[scratch_at : scratch_at + n]
     for j in range(n):
@@ -251,8 +269,8 @@ def respond(shape, numbers, memory, at, scratch_at, space, out_at):
     """Compute ``x divisor^-beta``: local response normalisation within each channel.
 
     numbers : float64 [3], alpha, beta and k
-    scratch_at : where memory for three images begins
-    space : distance from one of these images to the next
+    scratch_at : start of scratch for three images
+    space : distance from one of these images to the next image
     """
     n = shape[0] * shape[1] * shape[2]
     divisors(shape, numbers, memory, at, scratch_at, scratch_at + space)
@@ -265,10 +283,10 @@ def respond(shape, numbers, memory, at, scratch_at, space, out_at):
 
 @helper
 def respond_back(shape, numbers, memory, at, delta_at, scratch_at, space, out_at):
-    """Overwrite an image with the derivatives in the input of `respond`.
+    """Overwrite an image with the derivatives with respect to the input of `respond`.
 
-    ``delta_p d_p^-beta - 2 alpha beta / size^2 x_p sum_q delta_q x_q d_q^(-beta - 1)``, over the
-    places q whose windows contain p.
+    The derivative at place p is ``delta_p d_p^-beta - 2 alpha beta / size^2 x_p sum_q delta_q x_q
+    d_q^(-beta - 1)``, where q runs over the places whose windows contain p.
     """
     n, size = shape[0] * shape[1] * shape[2], shape[6]
     divisors(shape, numbers, memory, at, scratch_at, scratch_at + space)

@@ -1,18 +1,19 @@
 """The gradient of a network of layers, in one call for a mini-batch.
 
-Layers are a table of numbers, with the columns listed below. For the n rows of a mini-batch, a
+Layers are an integer table, with the columns listed below. For the n rows of a mini-batch, a
 worker's memory contains (1) their inputs, (2) every layer's outputs, (3) two arrays of derivatives
-for connected layers (in a layer's outputs and in its inputs, alternately), and (4) scratch: padded
-coefficients and derivatives, and the numbers of one image. Layers that take images come first. One
-image passes through all of them before the next image does, so it stays in a cache. Nothing is
-allocated.
+for connected layers (one with respect to a layer's outputs, one with respect to its inputs; from
+layer to layer they change roles), and (4) scratch: padded coefficients and derivatives, and the
+values of one image. Layers that take images come first. One image passes through all these layers
+before the next image, so it stays in a cache. Nothing is allocated.
 
-If a convolution's outputs are pooled by their largest numbers, they are not stored. Activations are
-increasing, so they are applied after the pooling, with their derivatives at the largest numbers.
+If the next layer pools a convolution's outputs by their largest values, the outputs are not stored.
+Activations are increasing functions, so they are applied after the pooling, and their derivatives
+are taken at the largest values.
 
-Writers: the calling worker writes its own memory, marks and `out` by plain stores. The vector `w`
-is only read. If it has no locks, others write it meanwhile, and layers may read it at different
-moments.
+Writers: the calling worker writes its own memory, marks and `out` by plain stores, and `moved` if
+it takes a step. The vector `w` is only read. If the vector has no locks, other workers write it at
+the same time, and layers may read different versions.
 """
 
 import math
@@ -53,15 +54,15 @@ from hogshare.kernels.networks.windows import CUTS
 from hogshare.kernels.rules.momentum import NONE, descend
 
 KIND, ACTIVATION = 0, 1  # a layer's kind, and the activation of its sums
-WEIGHTS, BIASES, END = 2, 3, 4  # where weights and biases begin in the vector, and where they end
-N_IN, N_OUT = 5, 6  # of a row
+WEIGHTS, BIASES, END = 2, 3, 4  # starts of weights and of biases in the vector, end of the biases
+N_IN, N_OUT = 5, 6  # number of inputs and of outputs of a row
 AT = 7  # number of a row's values that are in memory before its outputs
 MARKS = 8  # number of a row's marks before the marks of this layer
 SHAPE = 9  # height, width, channels, down, across, filters, size, stride, padding
-WIDTH = 18  # distance from a row of outputs to the next
-IN_WIDTH = 19  # distance from a row of inputs to the next
-IS_FUSED = 20  # whether a convolution is pooled by its largest numbers next
-PLACES = 21  # where a convolution's places begin: see `hogshare.kernels.networks.image_layers`
+WIDTH = 18  # distance from one row of outputs to the next row
+IN_WIDTH = 19  # distance from one row of inputs to the next row
+IS_FUSED = 20  # whether the next layer pools a convolution by its largest values
+PLACES = 21  # start of a convolution's places: see `hogshare.kernels.networks.image_layers`
 FILTERS, SLOPES, FLIPPED = 22, 23, 24  # in scratch: padded filters, derivatives, filters by columns
 COLUMNS = 25
 
@@ -69,8 +70,8 @@ DENSE, CONVOLUTION, LARGEST, MEAN, RESPONSE = range(5)
 SHAPELESS = 9
 
 # regions of scratch: a 1; a convolution's padded sums; an image with borders; a line of windows;
-# three images; two images' derivatives; coefficients of a connected layer, padded; and the number
-# of rows of their derivatives that are computed at once
+# three images; two images' derivatives; the padded coefficients of a connected layer. STRIP is the
+# number of rows of their derivatives that are computed at once.
 ONE, SUMS, BORDERED, LINE, RESPONSES, FIRST, SECOND, COEFS, STRIP = range(9)
 SPACE, N_REGIONS = 9, 10  # SPACE: distance from one of the three images to the next
 
@@ -80,11 +81,11 @@ class NetworkLayout(NamedTuple):
 
     layers : int64 (n_layers, COLUMNS)
     numbers : float64 (n_layers, 3), alpha, beta and k of local responses
-    regions : int64 (N_REGIONS,), where the regions of scratch begin
+    regions : int64 (N_REGIONS,), starts of the regions of scratch
     n_images : number of layers that take images; they are the first layers
-    deltas_at : number of a row's values before the derivatives
-    space : number of a row's derivatives in one layer's outputs
-    scratch_at : number of a row's values before the scratch
+    deltas_at : number of a row's values in memory before the derivatives
+    space : number of a row's derivatives with respect to one layer's outputs
+    scratch_at : number of a row's values in memory before the scratch
     """
 
     layers: np.ndarray
@@ -105,7 +106,7 @@ def shape_of(layer):
 
 @helper
 def gather(rows, data, indices, indptr, n_in, width, memory):
-    """Copy the rows of a mini-batch to the beginning of memory, one row per `width` numbers."""
+    """Copy the rows of a mini-batch to the start of memory; each row takes `width` values."""
     if indptr.shape[0] == 0:
         gather_dense(rows, data, n_in, width, memory)
         return
@@ -118,13 +119,16 @@ def gather(rows, data, indices, indptr, n_in, width, memory):
 
 @helper
 def is_read_in_place(layers, indptr):
-    """Whether the first layer reads sparse rows in place."""
+    """Return whether the first layer reads sparse rows in place."""
     return indptr.shape[0] > 0 and layers[0, KIND] == DENSE
 
 
 @helper
 def prepare_filters(net, w, memory, scratch, goes_back):
-    """Write the filters, padded; write them by columns too if the way back needs this."""
+    """Write the padded filters into scratch.
+
+    goes_back : whether a backward pass follows, which also needs the filters by columns
+    """
     memory[scratch + net.regions[ONE]] = memory.dtype.type(1.0)
     for index in range(net.n_images):
         layer = net.layers[index]
@@ -139,9 +143,10 @@ def prepare_filters(net, w, memory, scratch, goes_back):
 
 @helper
 def convolve_image(net, places, index, memory, at, out_at, scratch):
-    """Compute a convolution's sums; apply its activation unless that comes after the pooling.
+    """Compute a convolution's sums; apply its activation unless the next layer pools it (IS_FUSED).
 
-    Returns where the sums begin: at `out_at`, or, if they are pooled next, in scratch, padded.
+    Return the start of the sums. It is `out_at`; if the next layer pools the sums, they are padded
+    and in scratch.
     """
     layer, regions = net.layers[index], net.regions
     shape = shape_of(layer)
@@ -190,7 +195,10 @@ def image_forward(net, places, n, i, memory, marks, scratch):
 
 @helper
 def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scratch):
-    """Do a convolution's way back, from the padded derivatives in its sums."""
+    """Do a convolution's backward pass, from the padded derivatives with respect to its sums.
+
+    Write the derivatives of its filters and biases, and from `inward_at` on those of its input.
+    """
     layer, regions = net.layers[index], net.regions
     shape, spots = shape_of(layer), (places, layer[PLACES])
     bordered = with_borders(shape, memory, at, scratch + regions[BORDERED])
@@ -203,7 +211,10 @@ def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scr
 
 @helper
 def image_back_through(net, places, n, i, memory, marks, delta_at, scratch):
-    """Do the way back of image i of n, from the derivatives in the last outputs."""
+    """Do the backward pass of image i of n through all layers that take images.
+
+    delta_at : start of the derivatives with respect to the outputs of the last of these layers
+    """
     regions = net.regions
     inward_at, spare_at = scratch + regions[FIRST], scratch + regions[SECOND]
     sums_at, index = scratch + regions[SUMS], net.n_images - 1
@@ -249,7 +260,10 @@ def image_back_through(net, places, n, i, memory, marks, delta_at, scratch):
 
 @helper
 def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_back):
-    """Compute every layer's outputs, and the last layer's sums; return where these sums begin."""
+    """Compute every layer's outputs and the last layer's sums; return the start of these sums.
+
+    goes_back : whether a backward pass follows
+    """
     layers, n, at = net.layers, rows.shape[0], 0
     scratch = net.scratch_at * n
     sparse = is_read_in_place(layers, indptr)
@@ -278,9 +292,9 @@ def go_forward(net, places, w, rows, data, indices, indptr, memory, marks, goes_
 
 @helper
 def go_back(net, places, w, rows, data, indices, indptr, memory, marks, out, delta_at):
-    """Convert the derivatives in the last sums to derivatives in all coefficients and biases.
+    """Do the backward pass: write the derivatives of all coefficients and biases into `out`.
 
-    delta_at : where the derivatives begin
+    delta_at : start of the derivatives with respect to the last layer's sums
     """
     layers, n, space = net.layers, rows.shape[0], net.space * rows.shape[0]
     scratch, inward_at = net.scratch_at * n, delta_at + space
@@ -314,7 +328,7 @@ def go_back(net, places, w, rows, data, indices, indptr, memory, marks, out, del
 
 @helper
 def store_filters(net, n, memory, scratch, out):
-    """Overwrite the derivatives in filters and biases with the sums over the images."""
+    """Write the derivatives of filters and biases, summed over the n images, into `out`."""
     for index in range(net.n_images):
         layer = net.layers[index]
         if layer[KIND] == CONVOLUTION:
@@ -328,10 +342,10 @@ def store_filters(net, n, memory, scratch, out):
 
 @helper
 def scale_and_penalise(layers, w, out, alpha, share):
-    """Add the penalty's gradient to `out`, then multiply by `share`; return the penalty, or NaN.
+    """Add the penalty's gradient to `out`, multiply `out` by `share`, and return the penalty.
 
-    The penalty is ``alpha / 2`` times the squares of coefficients, not of biases. Zero times each
-    number of `out` is added to it. This gives NaN if a number is NaN or infinite.
+    The penalty is ``alpha / 2`` times the squares of coefficients, not of biases. The returned
+    value is NaN if a value of `out` is NaN or infinite, because zero times each value is added.
     """
     kind = out.dtype.type
     factor, decay = kind(share), kind(alpha * share)
@@ -360,7 +374,11 @@ def scale_and_penalise(layers, w, out, alpha, share):
 
 @helper
 def end_rows(rows, targets, weights, kind, memory, at, last, deltas_at):
-    """Write the derivatives in the last sums; return the sums of losses and of weights."""
+    """Write the derivatives with respect to the last layer's sums, from `deltas_at` on.
+
+    Return the sum of the rows' losses and the sum of their weights. The last layer's sums are
+    replaced by predictions.
+    """
     n_outputs, row = last[N_OUT], last[WIDTH]
     total, weight_sum, width = 0.0, 0.0, targets.shape[1]
     for i in range(rows.shape[0]):
@@ -400,21 +418,21 @@ def gradient(
 ):
     """Overwrite `out` with the gradient of the rows' losses and the penalty; return their sum.
 
-    Also take a step by it, if `kind` is one of `hogshare.kernels.rules.momentum` and the value is
-    finite: `moved` is then the vector, which the worker must be allowed to write, and `out` becomes
-    the step.
+    If `kind` is not NONE (`hogshare.kernels.rules.momentum`) and the returned value is finite, also
+    take a step: subtract the step from `moved`, and overwrite `out` with the step. `moved` is the
+    vector, and the worker must be allowed to write it.
 
     net : see `NetworkLayout`
-    places : int64, places of convolutions (`hogshare.kernels.networks.image_layers`); None if no
-        layer takes images, so that the kernel contains no code for them
+    places : int64, places of convolutions (`hogshare.kernels.networks.image_layers`). None if no
+        layer takes images; the kernel then contains no code for images.
     w, out : float [n_params]
     rows : int64 [n]
     data, indices, indptr : the inputs, see `hogshare.kernels.rows.row_views.RowArrays`
-    targets : float [n_rows, n_outputs], for a softmax [n_rows, 1]
+    targets : float [n_rows, n_outputs], for softmax [n_rows, 1]
     weights : float [n_rows], or empty
-    mean : 0.0 leaves `out` a sum; otherwise `out` is divided by the rows' weights and multiplied by
-        this number, 1.0 or the rows' share of a mini-batch, and the value is divided by their mean
-        weight; the value is a sum in any case
+    mean : if 0.0, `out` is a sum over the rows. Otherwise `out` is multiplied by `mean` over the
+        sum of the rows' weights, and the returned value, a sum in any case, is divided by their
+        mean weight. `mean` is 1.0, or the rows' share of a mini-batch.
     """
     n = rows.shape[0]
     delta_at = net.deltas_at * n
@@ -434,7 +452,7 @@ def gradient(
 
 @kernel
 def predict(net, places, w, rows, data, indices, indptr, loss, memory, marks, predictions):
-    """Overwrite `predictions` with the network's outputs for some rows, float [n * n_outputs]."""
+    """Overwrite `predictions`, float [n * n_outputs], with the network's outputs for some rows."""
     at = go_forward(net, places, w, rows, data, indices, indptr, memory, marks, False)
     last = net.layers[net.layers.shape[0] - 1]
     k, width = last[N_OUT], last[WIDTH]
@@ -447,7 +465,7 @@ def predict(net, places, w, rows, data, indices, indptr, loss, memory, marks, pr
 
 @kernel
 def loss_of(net, places, w, rows, data, indices, indptr, targets, weights, loss, memory, marks):
-    """Return the sums of some rows' losses and of their weights, without a way back."""
+    """Return the sum of some rows' losses and the sum of their weights; compute no gradient."""
     at = go_forward(net, places, w, rows, data, indices, indptr, memory, marks, False)
     last, deltas_at = net.layers[net.layers.shape[0] - 1], net.deltas_at * rows.shape[0]
     return end_rows(rows, targets, weights, loss, memory, at, last, deltas_at)

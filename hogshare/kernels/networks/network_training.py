@@ -1,30 +1,32 @@
-"""Many mini-batches of a network of dense layers in one call: forward, back and a step for each.
+"""Many mini-batches of a network of dense layers in one call: forward, backward, step for each.
 
 A worker computes with its slice of the network (`hogshare.kernels.networks.slices`), for all rows
 of a mini-batch. Several workers form a *team*: each has some of the units of every hidden layer. At
-each later layer the team exchanges the workers' parts of every row's sums, and the derivatives for
-each other's units. So two workers with one hidden layer meet once per mini-batch, and exchange as
-many numbers per row as there are outputs. For any team a step equals the step of one worker, up to
-rounding.
+each later layer the workers of a team exchange their parts of every row's sums, and the derivatives
+for each other's units. They *meet* at numbered points: no worker goes on until all have reached the
+point. So two workers with one hidden layer meet once per mini-batch, and exchange as many values
+per row as there are outputs. For any team a step equals the step of one worker, up to rounding.
 
-Sparse rows are read in place, as places and values; zeros take no time. For the way back the
+Sparse rows are read in place, as places and values; zeros take no time. For the backward pass the
 mini-batch is sorted by columns, so each row of coefficients is read and written once. The first
 worker sorts for the team, because it has the fewest units. If the rows of a wide first layer are
 late (`LazyRows`), each worker sorts for itself, because it must know these rows before it can
 begin.
 
 Writers: a worker writes its slice, its memory and its own part of `exchange`. The first worker
-writes the sorted values. Others read a part or the values after their writer has raised its number
-in `words` (releasing). At a block's end, when all workers of the team have reached it, each writes
-its own numbers of the vector. A part, and the values, are overwritten two mini-batches later; all
-workers have met in between. A process may die while it writes the vector. So if workers are
-processes, (1) each copies the numbers that it will overwrite to `before`, (2) they meet, so that
-none writes until all have copied, (3) each notes in `words` that it begins to write, and (4) they
-meet when all have written. A worker that goes on alone first breaks up the team. It waits until
-each other worker is dead, has left the block, or has not begun it (and so will not): only then no
-other worker writes any more, and the words of gone workers may be raised. Then it restores `before`
-if a worker has begun to write and not all have finished (`hogshare.problems.network_trainer`). The
-session owns and frees `exchange`, `words`, `before` and a team's sorted values.
+writes the sorted values. Other workers read a part, or the sorted values, after the writer has
+raised its number in `words` (releasing). At a block's end, when all workers of the team have
+reached it, each worker writes its own coefficients and biases to the vector. A part, and the sorted
+values, are overwritten two mini-batches later; all workers have met in between.
+
+A process may die while it writes the vector. So if workers are processes, (1) each copies the
+values that it will overwrite to `before`, (2) they meet, so none writes until all have copied, (3)
+each notes in `words` that it begins to write, and (4) they meet when all have written. A worker
+that goes on alone first breaks up the team. It waits until each other worker is dead, has left the
+block, or has not begun the block (and will not begin it). After that no other worker writes, and
+the words of gone workers may be raised. If a worker has begun to write and not all have finished,
+the remaining worker restores `before` (`hogshare.problems.network_trainer`). The session owns and
+frees `exchange`, `words`, `before` and a team's sorted values.
 
 Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3. Departure: the source cuts
 layers in pairs; this file cuts every later layer by its inputs.
@@ -88,7 +90,7 @@ POLLS = 20 if JIT_DISABLED else 2_000  # polls of a word before the core is give
 
 
 class Inputs(NamedTuple):
-    """The rows' dense and sparse columns, with the rows' targets and weights.
+    """The rows' dense and sparse columns, and the rows' targets and weights.
 
     dense : float (n_rows * n_dense,), the columns that are mostly nonzero
     data, indices, indptr : CSR rows of the other columns, numbered from 0; empty if there are none
@@ -128,10 +130,12 @@ class TeamNetwork(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The values of a mini-batch's sparse rows, by columns; a team has two copies, even and odd.
+    """The values of a mini-batch's sparse rows, by columns.
 
-    ends : int64 (2 or 1, n_sparse), where each column's values end; if columns are late, these are
-        zeros between two mini-batches
+    A team has two copies, for mini-batches of even and of odd numbers.
+
+    ends : int64 (2 or 1, n_sparse), end of each column's values; if columns are late, zeros between
+        two mini-batches
     rows : uint32 (2 or 1, most), the mini-batch's row of each value
     values : float (2 or 1, most), the values
     """
@@ -145,13 +149,13 @@ class TrainingMemory(NamedTuple):
     """A worker's memory for its computations.
 
     numbers : inputs, outputs and derivatives of a mini-batch's rows
-    slopes : derivatives in a strip of coefficients
+    slopes : derivatives with respect to a strip of coefficients
     flipped : a layer's coefficients, transposed
     nothing : zeros
     late : `hogshare.kernels.networks.slices.LazyRows`, by sparse columns
-    touched : int64, the columns that a mini-batch has values in, if columns are late; otherwise
+    touched : int64, the columns in which a mini-batch has values, if columns are late; otherwise
         empty
-    sorted : `Values` of the mini-batch; a team shares one
+    sorted : `Values` of the mini-batch; the workers of a team share it
     """
 
     numbers: np.ndarray
@@ -168,13 +172,13 @@ class Team(NamedTuple):
 
     me : this worker's number in the team
     size : number of workers of the team
-    saves : 1: numbers are copied before they are overwritten
-    words : int64 (size * layout.WORD,), the point that each worker has reached, and the first point
-        of the block whose numbers it writes
-    exchange : float (size * stride,), the exchanged numbers: each worker's part for mini-batches of
-        even numbers, and its part for odd ones
+    saves : 1 if values of the vector are copied before they are overwritten, otherwise 0
+    words : int64 (size * layout.WORD,), for each worker the point that it has reached, and the
+        first point of the block that it writes to the vector
+    exchange : float (size * stride,), the exchanged values: for each worker a part for mini-batches
+        of even numbers, and a part for mini-batches of odd numbers
     part : number of values of a part
-    stride : distance from one worker's parts to the next worker's
+    stride : distance from one worker's parts to the next worker's parts
     table, control : the run's progress table and control words
     """
 
@@ -191,10 +195,12 @@ class Team(NamedTuple):
 
 @helper
 def meet(team, number, may_leave):
-    """Reach a point, and wait until all workers of the team have; False if one will not come.
+    """Reach a point, and wait until all workers of the team have reached it.
+
+    Return False if another worker will not come.
 
     number : number of the point in the run
-    may_leave : whether another worker may not come at all, because the run is stopped
+    may_leave : whether other workers may stay away because the run is stopped
     """
     store_word(team.words, team.me * layout.WORD, number)
     if may_leave:
@@ -219,10 +225,10 @@ def meet(team, number, may_leave):
 
 @kernel
 def break_up(words, table, me, point, last):
-    """End the team, and wait until no other worker computes or writes the numbers of a block.
+    """End the team, and wait until no other worker computes a block or writes its results.
 
     point : the block's first point
-    last : the block's last point, at which everything is written
+    last : the block's last point, at which all workers have written their results
     """
     store_word(words, BROKEN, 1)
     fence()  # before the others' words are read, see `meet`
@@ -278,7 +284,7 @@ def count_by_columns(rows, inputs, touched, ends):
             continue
         for place in range(begin, end):
             column = np.int64(indices[place])
-            touched[n_touched] = column  # stays if the column is new, else the next overwrites it
+            touched[n_touched] = column  # if the column is not new, the next one overwrites it
             n_touched += ends[column] == 0
             ends[column] += 1
     return n_touched if touched.shape[0] > 0 else ends.shape[0]
@@ -305,7 +311,7 @@ def sort_by_columns(rows, inputs, touched, ends, who, values):
 
 @helper
 def part_of(team, worker, parity):
-    """Return where a worker's part of `exchange` begins."""
+    """Return the start of a worker's part of `exchange`, for mini-batches of this parity."""
     return worker * team.stride + parity * team.part
 
 
@@ -318,7 +324,7 @@ def finish_layer(layer, own, numbers, n):
 
 @helper
 def go_forward(net, own, memory, team, inputs, rows, step, point):
-    """Compute the layers' outputs (the last layer's sums); return False if a worker is lost.
+    """Compute each layer's outputs, and the last layer's sums; return False if a worker is lost.
 
     point : number of the first point at which the team meets in this mini-batch
     """
@@ -370,9 +376,11 @@ def add_parts(team, parity, layer, n, numbers):
 
 @helper
 def exchange_slopes(team, parity, layer, n, numbers, point):
-    """Gather the derivatives in all sums of a hidden layer; each worker has only its units' part.
+    """Gather the derivatives with respect to all sums of a hidden layer, from all workers.
 
-    In a worker's part the derivatives of others' units are always zeros, so the parts are added up.
+    Each worker has computed the derivatives for its own units. In its part of `exchange` the
+    derivatives for the other units are always zeros, so the parts are added up. Return False if a
+    worker is lost.
     """
     width, count, first = layer[WIDTH], layer[OWN], layer[FIRST]
     begin = part_of(team, team.me, parity) + layer[GATHERED]
@@ -407,11 +415,10 @@ def move_biases(layer, own, memory, n, kind, numbers):
 
 @helper
 def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
-    """Take a step of a layer's first coefficients, strip by strip of their rows.
+    """Take a step of the first `count` rows of a layer's coefficients, strip by strip.
 
-    count : number of rows
-    left : where these rows' inputs begin in memory
-    left_width : the length of the inputs' rows
+    left : start in memory of the inputs of these rows
+    left_width : length of the inputs' rows
     """
     width, slopes = layer[WIDTH], memory.slopes
     for low in range(0, count, net.strip):
@@ -427,8 +434,8 @@ def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
 def move_sparse(net, layer, own, memory, n_columns, numbers, step):
     """Take a step of the first layer's rows for sparse columns, in the order of sorted values.
 
-    n_columns : number of columns that the mini-batch has touched, if columns are late; otherwise of
-        all columns
+    n_columns : number of columns in which the mini-batch has values, if columns are late; otherwise
+        number of all columns
     """
     width, slopes, stamps, touched = layer[WIDTH], memory.slopes, memory.late.stamps, memory.touched
     by_columns, is_late = memory.sorted, stamps.shape[0] > 0
@@ -458,7 +465,10 @@ def move_sparse(net, layer, own, memory, n_columns, numbers, step):
 
 @helper
 def through_own_units(layer, numbers, n):
-    """Convert derivatives in the outputs of this worker's units to derivatives in their sums."""
+    """Convert derivatives with respect to outputs to derivatives with respect to sums, in place.
+
+    Only this worker's units are converted.
+    """
     count = layer[OWN]
     for i in range(n):
         outputs = layer[OUTPUTS] + i * layer[OWN_WIDTH]
@@ -469,7 +479,9 @@ def through_own_units(layer, numbers, n):
 
 @helper
 def go_back(net, own, memory, team, n, n_columns, numbers, step, point):
-    """Take a step of all layers, from the derivatives in the last sums; False if a worker is lost.
+    """Do the backward pass, and take a step of all layers; return False if a worker is lost.
+
+    It starts from the derivatives with respect to the last layer's sums.
 
     n_columns : see `move_sparse`
     """
@@ -501,7 +513,7 @@ def go_back(net, own, memory, team, n, n_columns, numbers, step, point):
 
 @helper
 def end_rows(net, memory, inputs, rows):
-    """Write the derivatives in the last sums; return the sum of the rows' losses."""
+    """Write the derivatives with respect to the last layer's sums; return the sum of losses."""
     layer = net.layers[net.layers.shape[0] - 1]
     total, n_targets, count = 0.0, inputs.targets.shape[1], layer[OWN]
     for i in range(rows.shape[0]):
@@ -515,10 +527,11 @@ def end_rows(net, memory, inputs, rows):
 
 @helper
 def weigh(net, inputs, order, batch, numbers):
-    """Set the divisor of each mini-batch's sums: the number of its rows, or their weight.
+    """Set the factors of each mini-batch in `numbers`.
 
-    Also set WEIGHT, the factor of the mini-batch's loss: the loss counts as if its rows weighed one
-    each, unless all rows weigh zero.
+    FACTOR, the factor of its sums, is one over the sum of its rows' weights; without weights, one
+    over the number of its rows. WEIGHT, the factor of its loss, scales the mean weight of its rows
+    to one. If all rows weigh zero, FACTOR is 0 and WEIGHT is 1.
     """
     for step in range(numbers.shape[0]):
         first, end = step * batch, min(order.shape[0], (step + 1) * batch)
@@ -535,9 +548,10 @@ def weigh(net, inputs, order, batch, numbers):
 
 @helper
 def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point):
-    """Take a mini-batch's step; return its rows' losses, and False if a worker is lost, else True.
+    """Take a mini-batch's step.
 
-    If the losses are not finite, no step is taken.
+    Return the sum of its rows' losses, and whether no worker is lost. If the sum is not finite, no
+    step is taken.
     """
     by_columns, is_late = memory.sorted, memory.late.stamps.shape[0] > 0
     copy, n_columns = step % by_columns.ends.shape[0], by_columns.ends.shape[1]
@@ -566,7 +580,7 @@ def one_step(net, own, vectors, memory, team, inputs, rows, numbers, step, point
 
 @helper
 def take_steps(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
-    """Do `train` without leaving the team."""
+    """Do the work of `train`, except that the worker does not leave the team at the end."""
     n_steps, n_points = numbers.shape[0], 2 * net.layers.shape[0]
     if team.size > 1 and not meet(team, point, True):
         return 0.0, False
@@ -609,23 +623,22 @@ def take_steps(net, vectors, before, own, memory, team, inputs, order, batch, nu
 
 @kernel
 def train(net, vectors, before, own, memory, team, inputs, order, batch, numbers, point):
-    """Take the steps of a block's mini-batches; return their losses, and whether they are valid.
+    """Take the steps of a block's mini-batches; return their loss, and whether it is valid.
 
-    Nothing is written if a worker of the team is lost, or if the losses or the numbers are not
-    finite; the returned losses are invalid, or not finite, then.
+    The returned loss is the worker's share of the team's loss: the penalty of its own coefficients,
+    and for the first worker also the rows' losses. If a worker of the team is lost, the loss is not
+    valid. If the losses or the coefficients are not finite, the loss is not finite. In both cases
+    nothing is written to `vectors`.
 
     vectors : `Vectors` of the run
     before : `Vectors` of the same length, for copies
     own : `Vectors` of this worker's slice
     order : int64, the rows of the mini-batches
-    batch : number of rows of a mini-batch; the last may have fewer
-    numbers : float64 (n_steps, N_NUMBERS), the numbers of each step; all but the rule's four are
-        written
+    batch : number of rows of a mini-batch; the last mini-batch may have fewer
+    numbers : float64 (n_steps, N_NUMBERS), the factors of each step, see `slices`; the rule's four
+        are read, the others are written
     point : number of the first point at which the team meets; each mini-batch has twice as many
         points as there are layers, and three points follow at the end
-
-    The returned loss is the worker's share of the team's loss: the penalty of its own coefficients,
-    and for the first worker also the rows' losses.
     """
     of_block = inputs, order, batch, numbers, point
     total, is_so = take_steps(net, vectors, before, own, memory, team, *of_block)

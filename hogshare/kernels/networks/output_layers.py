@@ -1,12 +1,12 @@
-"""The end of a network: predictions, their loss, and its derivative in the last layer's sums.
+"""The end of a network: predictions, losses, and derivatives with respect to the last layer's sums.
 
-Each loss is paired with the activation for which its derivative in the sums z is prediction minus
-target: (1) squares with the identity, (2) the log loss with the logistic function, (3) the log loss
-of many classes with softmax, and (4) Poisson's deviance with the exponential. Losses are summed in
-float64.
+Each loss is paired with the activation for which the derivative of the loss with respect to the
+sums z is prediction minus target: (1) squares with the identity, (2) the log loss with the logistic
+function, (3) the log loss of many classes with softmax, and (4) Poisson's deviance with the
+exponential. Losses are summed in float64.
 
-MEAN_SQUARES reports the mean over a row's outputs, as scikit-learn's MLP does. Steps use the
-derivatives of the sum, as scikit-learn's do.
+With MEAN_SQUARES the reported loss is the mean over a row's outputs, as in scikit-learn's MLP.
+Steps use the derivatives of the sum over the outputs, as scikit-learn's steps do.
 """
 
 import math
@@ -21,10 +21,11 @@ SQUARES, BINARY, SOFTMAX, POISSON, MEAN_SQUARES = range(5)
 
 @helper
 def predict_row(z, kind):
-    """Replace a row's sums by predictions; return the log of a softmax's divisor, otherwise 0.
+    """Replace a row's sums z, in place, by predictions.
 
-    Softmax: ``p_k = exp(z_k - max z) / sum_j exp(z_j - max z)``, so ``-log p_k`` is the returned
-    number minus z_k, with z_k as it was before the call.
+    For softmax, return the logarithm of the divisor, ``log sum_j exp(z_j)``; otherwise return 0.
+    Softmax is ``p_k = exp(z_k - max z) / sum_j exp(z_j - max z)``. So ``-log p_k`` is the returned
+    value minus z_k, the sum before the call.
     """
     k = z.shape[0]
     if kind == SOFTMAX:
@@ -51,10 +52,12 @@ def predict_row(z, kind):
 
 @helper
 def end_row(z, target, kind, weight, delta):
-    """Return a row's loss; replace its sums by predictions, and write the derivatives in the sums.
+    """Return a row's loss, replace its sums by predictions, and write the derivatives.
 
-    z, delta : float [n_outputs]
-    target : float [n_outputs]; for a softmax [1], the number of its class
+    z : float [n_outputs], the row's sums; overwritten with the predictions
+    target : float [n_outputs]; for softmax [1], the number of the row's class
+    weight : weight of the row in the loss and in the derivatives
+    delta : float [n_outputs], overwritten with the derivatives with respect to the sums
     """
     loss = 0.0
     factor = z.dtype.type(weight)

@@ -1,9 +1,10 @@
 """Copies of matrices: with padded rows, without padding, and transposed.
 
 Square blocks are transposed in vector registers. A block has as many vectors as a vector has lanes.
-In each pass, pairs of vectors exchange halves of their chunks, and chunks become shorter from pass
-to pass. After the last pass each vector is a column. All written arrays are the caller's own, so
-stores are plain.
+At first each vector is a row of the block. In each pass, pairs of vectors exchange half of their
+lanes: half a vector in the first pass, and then pieces that are half as long in each later pass.
+After the last pass each vector is a column. All written arrays are the caller's own, so stores are
+plain.
 """
 
 from llvmlite import ir
@@ -16,7 +17,7 @@ from hogshare.kernels.networks.tiles import FLOATS, LANE, VECTOR_BYTES, WORD, Ve
 if JIT_DISABLED:
 
     def _flip_block(a, at, row, out, out_at, out_row):
-        """Do `_flip_block` as below."""
+        """Write a square block of `a` by its columns."""
         n = VECTOR_BYTES // a.itemsize
         for i in range(n):
             for j in range(n):
@@ -26,7 +27,10 @@ else:
 
     @intrinsic
     def _flip_block(typingctx, a, at, row, out, out_at, out_row):
-        """Write a square block of `a` by its columns; it has a vector's lanes in each direction."""
+        """Write a square block of `a` by its columns.
+
+        The block has as many rows, and as many columns, as a vector has lanes.
+        """
         if a.dtype not in FLOATS or a.dtype != out.dtype:
             return None
 
@@ -63,8 +67,8 @@ else:
 def flip(n_rows, n_columns, a, at, row, out, out_at, out_row):
     """Write each column of a matrix as a row of `out`, with zeros at the row's end.
 
-    row : distance from a row of `a` to the next
-    out_row : distance from a row of `out` to the next, at least `n_rows`
+    row : distance from one row of `a` to the next row
+    out_row : distance from one row of `out` to the next row, at least `n_rows`
     """
     n = VECTOR_BYTES // a.itemsize
     whole_rows, whole_columns = n_rows // n * n, n_columns // n * n
@@ -81,7 +85,7 @@ def flip(n_rows, n_columns, a, at, row, out, out_at, out_row):
 
 @helper
 def pad_rows(w, w_at, n_rows, n_columns, memory, at, width):
-    """Copy a matrix to rows of `width` numbers, with zeros at their ends."""
+    """Copy a matrix to rows of `width` values, with zeros at the rows' ends."""
     for i in range(n_rows):
         row = w[w_at + i * n_columns : w_at + (i + 1) * n_columns]
         into = memory[at + i * width : at + (i + 1) * width]
@@ -92,7 +96,7 @@ def pad_rows(w, w_at, n_rows, n_columns, memory, at, width):
 
 @helper
 def unpad_rows(memory, at, n_rows, n_columns, width, out, out_at):
-    """Copy a matrix from rows of `width` numbers."""
+    """Copy a matrix from rows of `width` values, without the padding."""
     for i in range(n_rows):
         row = memory[at + i * width : at + i * width + n_columns]
         into = out[out_at + i * n_columns : out_at + (i + 1) * n_columns]

@@ -1,13 +1,13 @@
 """Pooling in vector registers: one window of an image, for as many channels as a vector has lanes.
 
 Whole vectors are written and read, even if an image has fewer channels. Outputs are written in the
-order of their places, so the next place's numbers overwrite the surplus numbers. Memory for one
+order of their places, so the values of the next place overwrite the surplus values. Memory for one
 more vector follows each image.
 
 All arrays are the calling worker's own (`network_gradient`), so stores are plain.
 
-A mark is the place in the image of a window's largest number. A NaN at any place counts as the
-largest.
+A mark is the place in the image of a window's largest value. A NaN at any place counts as the
+largest value.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ from hogshare.kernels.networks.tiles import FLOATS, LANE, VECTOR_BYTES, VectorCo
 
 
 def lanes_of(array):
-    """Return the number of a vector's lanes."""
+    """Return the number of lanes of a vector of the array's dtype."""
     return VECTOR_BYTES // array.itemsize
 
 
@@ -34,7 +34,7 @@ if JIT_DISABLED:
                 yield first, first + np.arange(n)
 
     def largest(window, image, at, out, out_at, marks, marks_at):
-        """Do `largest` as below."""
+        """Write the largest values of a window, and their places, with NumPy."""
         n = lanes_of(image)
         into, found = out[out_at : out_at + n], marks[marks_at : marks_at + n]
         for k, (first, places) in enumerate(_places(window, n)):
@@ -43,7 +43,7 @@ if JIT_DISABLED:
             into[takes], found[takes] = values[takes], places[takes]
 
     def total(window, factor, image, at, out, out_at):
-        """Do `total` as below."""
+        """Write the sums of a window's values, times a factor, with NumPy."""
         n = lanes_of(image)
         sums = np.zeros(n, image.dtype)
         for first, _ in _places(window, n):
@@ -51,14 +51,14 @@ if JIT_DISABLED:
         out[out_at : out_at + n] = sums * factor
 
     def spread_largest(window, count, delta, delta_at, marks, marks_at, image, at):
-        """Do `spread_largest` as below."""
+        """Add derivatives at the marked values, for at most `count` channels, with NumPy."""
         n = lanes_of(image)
         for first, places in _places(window, n):
             takes = (marks[marks_at : marks_at + n] == places) & (np.arange(n) < count)
             image[at + first : at + first + n][takes] += delta[delta_at : delta_at + n][takes]
 
     def spread_total(window, count, factor, delta, delta_at, image, at):
-        """Do `spread_total` as below."""
+        """Add derivatives, times a factor, at all values of a window, with NumPy."""
         n = min(count, lanes_of(image))
         for first, _ in _places(window, n):
             image[at + first : at + first + n] += delta[delta_at : delta_at + n] * factor
@@ -92,7 +92,7 @@ else:
             return self.builder.bitcast(self.begin(place, at), self.integers.as_pointer())
 
         def is_channel(self, place):
-            """Return the mask of lanes whose number is below an argument."""
+            """Return the mask of lanes whose index is below an argument."""
             count = self.builder.trunc(self.word(place), LANE)
             return self.builder.icmp_signed(
                 "<", self.counting, self.everywhere(count, self.integers)
@@ -123,7 +123,7 @@ else:
 
     @intrinsic
     def largest(typingctx, window, image, at, out, out_at, marks, marks_at):
-        """Write the largest numbers of a window, and their places.
+        """Write the largest values of a window, and their places.
 
         window : first place in the image, number of rows, number of columns, distance of rows,
             distance of columns
@@ -153,7 +153,7 @@ else:
 
     @intrinsic
     def total(typingctx, window, factor, image, at, out, out_at):
-        """Write the sums of a window's numbers, times a factor."""
+        """Write the sums of a window's values, times a factor."""
         if not _fits((image, out)):
             return None
 
@@ -173,7 +173,7 @@ else:
 
     @intrinsic
     def spread_largest(typingctx, window, count, delta, delta_at, marks, marks_at, image, at):
-        """Add derivatives at the marked numbers, for at most `count` channels."""
+        """Add derivatives at the marked values, for at most `count` channels."""
         if not _fits((image, delta), marks.dtype):
             return None
 
@@ -198,7 +198,7 @@ else:
 
     @intrinsic
     def spread_total(typingctx, window, count, factor, delta, delta_at, image, at):
-        """Add derivatives, times a factor, at all numbers of a window, for `count` channels."""
+        """Add derivatives, times a factor, at all values of a window, for `count` channels."""
         if not _fits((image, delta)):
             return None
 

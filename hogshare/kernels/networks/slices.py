@@ -1,17 +1,19 @@
-"""A worker's slice of a network's numbers, in its own memory, from a block's begin to its end.
+"""A worker's slice of a network's parameters, in its own memory, from a block's start to its end.
 
-The slice of the first layer consists of some units' columns, the slice of every later layer of the
-rows that these units feed. A single worker's slice is the whole network. A slice is laid out for
-the products of `tiles`: rows are whole vectors long, and the numbers beyond the columns are zero
-and remain zero. The rule's state has the same layout.
+The slice of the first layer consists of the columns of some units. The slice of every later layer
+consists of the rows of coefficients that multiply the outputs of the worker's units in the layer
+before. A single worker's slice is the whole network. A slice is laid out for the products of
+`tiles`: rows are whole vectors long, and the values beyond the columns are zero and remain zero.
+The rule's state has the same layout.
 
-If mini-batches touch few rows of a large first layer, its rows are *late*: a row is loaded when a
-mini-batch touches it, and then takes the steps that it has missed, by the penalty and the momentum
-alone. With linear rules the missed steps are one step, by a product of 2 x 2 matrices. With Adam
-they are taken one after another, in the nearest cache.
+A mini-batch *touches* a row of the first layer if it has a value in the row's column. If
+mini-batches touch few rows of a large first layer, its rows are *late*: a row is loaded when a
+mini-batch touches it, and takes the steps that it has missed. In a missed step only the penalty and
+the momentum change the row. With linear rules a product of 2 x 2 matrices takes all missed steps at
+once. With Adam they are taken one after another, in the nearest cache.
 
-Writers: the worker writes its own slice, and at a block's end the slice's numbers in the vector and
-the state, when no other worker reads them. The worker owns and frees its slice.
+Writers: the worker writes its own slice. At a block's end, when no other worker reads them, it
+writes the slice's parameters in the vector and their state. The worker owns and frees its slice.
 """
 
 import math
@@ -30,24 +32,25 @@ BIASES = 5  # place in the slice
 VECTOR_WEIGHTS, VECTOR_WIDTH, VECTOR_BIASES = 6, 7, 8  # places in the vector
 IS_MINE = 9  # whether this worker writes the biases back
 OUTPUTS, OWN, OWN_WIDTH, FIRST = 10, 11, 12, 13  # place in memory; own units: number, padded, first
-SLOPES = 14  # place in memory of the derivatives in the sums, rows of WIDTH
+SLOPES = 14  # place in memory of the derivatives with respect to the sums, in rows of WIDTH
 PARTS, GATHERED = 15, 16  # places in a worker's part of `exchange`: of sums, and of derivatives
 N_COLUMNS = 17
 
-ETA, SHARE_1, SHARE_2, LEAST, FACTOR, DECAY, WEIGHT, SQUARES = range(8)  # of a step's numbers
+ETA, SHARE_1, SHARE_2, LEAST, FACTOR, DECAY, WEIGHT, SQUARES = range(8)  # places in `numbers`
 N_NUMBERS = 8
 UNKNOWN = -1  # a row that the slice does not have yet
-# effect of some consecutive steps without a gradient: four coefficients that give number and
-# velocity after the steps from number and velocity before, and three that give the sum of the
-# squares of the number before each step
+# effect of some consecutive steps without a gradient: four coefficients that give a parameter and
+# its velocity after the steps from both before the steps, and three coefficients that give the sum
+# of the parameter's squares before each step
 FROM_W, FROM_V, V_FROM_W, V_FROM_V, OF_WW, OF_WV, OF_VV = range(7)
 N_POWERS = 7
 
 
 class Vectors(NamedTuple):
-    """The vector and its rule's state: of a run, or of a slice.
+    """The vector and its rule's state, of a run or of a slice.
 
-    w, first, second : float (n,); without a state `first` and `second` are `w` again
+    w, first, second : float (n,), the vector and its state; a rule without `first` or `second` has
+        `w` in the place of the missing array
     """
 
     w: np.ndarray
@@ -58,9 +61,11 @@ class Vectors(NamedTuple):
 class LazyRows(NamedTuple):
     """Rows of the first layer that are loaded, and take steps, when a mini-batch touches them.
 
-    stamps : int64, the step that each row has reached; empty: all rows take every step
-    powers : float64 (n_steps + 1, N_POWERS), row k: effect of the last k steps without a gradient
-    together : int64 (1,), zero: the place of adjacent rows, which take a step as one
+    stamps : int64, the step that each row has reached; empty if all rows take every step
+    powers : float64 (n_steps + 1, N_POWERS); row k is the effect of the last k steps without a
+        gradient
+    together : int64 (1,), zero; it is passed as `places` to `move` if adjacent rows take a step as
+        one long row
     """
 
     stamps: np.ndarray
@@ -72,11 +77,11 @@ class LazyRows(NamedTuple):
 def move(own, begin, places, first, n_rows, width, slopes, kind, numbers):
     """Take a step of some rows of a slice; return the sum of their squares before the step.
 
-    begin : where the rows begin in the slice; row k is number ``places[first + k]``
-    slopes : float (n_rows * width,), sums of derivatives; times FACTOR they are means
-    numbers : float64 (N_NUMBERS,); DECAY is the penalty's share of a number in its derivative
-
     The steps are the same as in `hogshare.kernels.rules.momentum.make_step`.
+
+    begin : start of row 0 in the slice; row k of the step is row ``places[first + k]`` of the slice
+    slopes : float (n_rows * width,), sums of derivatives; times FACTOR they are means
+    numbers : float64 (N_NUMBERS,); the penalty adds DECAY times a parameter to its derivative
     """
     number = own.w.dtype.type
     size, old_1, old_2 = number(numbers[ETA]), number(numbers[SHARE_1]), number(numbers[SHARE_2])
@@ -121,7 +126,7 @@ def move(own, begin, places, first, n_rows, width, slopes, kind, numbers):
 
 @helper
 def copy_run(source, begin, into, at, count):
-    """Copy `count` numbers."""
+    """Copy `count` values."""
     run, out = source[begin : begin + count], into[at : at + count]
     for j in range(count):
         out[j] = run[j]
@@ -129,7 +134,7 @@ def copy_run(source, begin, into, at, count):
 
 @helper
 def copy_vectors(kind, source, begin, into, at, count):
-    """Copy `count` numbers and the rule's state of them."""
+    """Copy `count` parameters and their state of the rule."""
     copy_run(source.w, begin, into.w, at, count)
     if kind != PLAIN:
         copy_run(source.first, begin, into.first, at, count)
@@ -139,9 +144,10 @@ def copy_vectors(kind, source, begin, into, at, count):
 
 @helper
 def copy_rows(layer, count, order, kind, vectors, own, loads):
-    """Copy the first rows of a layer's coefficients from the vector into a slice, or back.
+    """Copy the first `count` rows of a layer's coefficients from the vector into a slice, or back.
 
-    order : for the first layer, the row of the vector for each row; empty: the same row
+    order : row of the vector for each row of the slice; if empty, both have the same order
+    loads : whether to copy into the slice; if not, rows are copied into the vector
     """
     for r in range(count):
         row = order[r] if order.shape[0] > 0 else r
@@ -155,7 +161,10 @@ def copy_rows(layer, count, order, kind, vectors, own, loads):
 
 @helper
 def save(layers, order, kind, vectors, before):
-    """Copy to `before` the numbers of the vector that a slice will overwrite, to restore them."""
+    """Copy the values of the vector that a slice will overwrite to `before`.
+
+    After a worker's death they are restored from `before`.
+    """
     for index in range(layers.shape[0]):
         layer = layers[index]
         for r in range(layer[ROWS]):
@@ -169,13 +178,13 @@ def save(layers, order, kind, vectors, before):
 
 @helper
 def rows_at_once(layers, index, stamps):
-    """Return the number of a layer's rows that are loaded with the slice, which have no stamps."""
+    """Return the number of a layer's rows without stamps; they are loaded with the slice."""
     return layers[index, ROWS] - (stamps.shape[0] if index == 0 else 0)
 
 
 @helper
 def load(layers, order, kind, vectors, own, stamps):
-    """Fill a slice from the vector, except rows of the first layer that have stamps."""
+    """Fill a slice from the vector, except late rows of the first layer; set stamps to UNKNOWN."""
     stamps[:] = UNKNOWN
     for index in range(layers.shape[0]):
         layer, count = layers[index], rows_at_once(layers, index, stamps)
@@ -185,10 +194,10 @@ def load(layers, order, kind, vectors, own, stamps):
 
 @helper
 def count_step(powers, step, kind, numbers):
-    """Extend `powers` by this step, for rules whose steps are linear.
+    """Extend `powers` by step `step`, for rules whose steps are linear.
 
-    The matrix of the last k + 1 steps is this step's matrix times the matrix of the k steps before
-    it.
+    The matrix of the last k + 1 steps is the matrix of this step times the matrix of the k steps
+    before it.
     """
     pull = numbers[ETA] * numbers[DECAY]
     momentum = numbers[SHARE_1] if kind != PLAIN else 0.0
@@ -215,7 +224,10 @@ def count_step(powers, step, kind, numbers):
 
 @helper
 def take_linear(w, v, kind, power):
-    """Take several steps without a gradient at once; return the sum of the numbers' squares."""
+    """Take several steps without a gradient at once, in place.
+
+    Return the sum of the parameters' squares before each of these steps.
+    """
     number = w.dtype.type
     a, b = number(power[FROM_W]), number(power[FROM_V])
     c, d = number(power[V_FROM_W]), number(power[V_FROM_V])
@@ -239,9 +251,11 @@ def take_linear(w, v, kind, power):
 def take_missed(row, width, kind, own, nothing, late, numbers, since, until):
     """Take the steps that a row of the first layer has missed.
 
+    row : start of the row in the slice
     nothing : zeros
-    numbers : numbers of all steps; the squares are added to SQUARES of the last missed step, or of
-        each step
+    numbers : float64 (n_steps, N_NUMBERS). The squares of the row before each step are added to
+        SQUARES: with Adam to SQUARES of each step, otherwise to SQUARES of the last missed step.
+    since, until : the first missed step, and the end of the missed steps
     """
     if kind != ADAM:
         w, v = own.w[row : row + width], own.first[row : row + width]
@@ -255,7 +269,7 @@ def take_missed(row, width, kind, own, nothing, late, numbers, since, until):
 
 @helper
 def place_of(layer, order, stamps, column):
-    """Return the places of a row with a stamp, in the vector and in the slice."""
+    """Return the places of a late row, in the vector and in the slice."""
     row = layer[ROWS] - stamps.shape[0] + column
     return (
         layer[VECTOR_WEIGHTS] + order[row] * layer[VECTOR_WIDTH],
@@ -265,7 +279,10 @@ def place_of(layer, order, stamps, column):
 
 @helper
 def refresh(layer, order, column, kind, vectors, own, late, nothing, numbers, step):
-    """Bring a row of the first layer to its state before a step: load it, take its missed steps."""
+    """Bring a late row to its state before `step`.
+
+    Load the row if the slice does not contain it yet, and take its missed steps.
+    """
     outer, row = place_of(layer, order, late.stamps, column)
     since = late.stamps[column]
     if since == UNKNOWN:
@@ -279,7 +296,7 @@ def refresh(layer, order, column, kind, vectors, own, late, nothing, numbers, st
 
 @helper
 def is_finite(layers, own, stamps):
-    """Whether all numbers of a slice are finite."""
+    """Return whether all loaded coefficients and biases of a slice are finite."""
     zero = own.w.dtype.type(0.0)
     total = zero  # zero times NaN or infinity is NaN: a sum without branches
     for index in range(layers.shape[0]):
@@ -299,9 +316,9 @@ def is_finite(layers, own, stamps):
 
 @helper
 def store(layers, order, kind, vectors, own, late, spare, nothing, numbers):
-    """Write a slice into the vector; untouched rows take their missed steps first.
+    """Write a slice into the vector; late rows take their missed steps first.
 
-    spare : scratch place in the slice for an untouched row
+    spare : scratch place in the slice for a row that was never loaded
     """
     n_steps, first, stamps = numbers.shape[0], layers[0], late.stamps
     for index in range(layers.shape[0]):

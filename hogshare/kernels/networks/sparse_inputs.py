@@ -5,10 +5,10 @@ from hogshare.kernels.jit.decorators import kernel
 
 @kernel
 def count_nonzeros(data, n_columns, counts):
-    """Count the nonzero numbers of each column of dense rows.
+    """Count the nonzero values of each column of dense rows.
 
     data : float (n_rows * n_columns,)
-    counts : int64 (n_columns,), the caller's, to which counts are added
+    counts : int64 (n_columns,), the caller's array, to which the counts are added
     """
     for first in range(0, data.shape[0], n_columns):
         row = data[first : first + n_columns]
@@ -18,12 +18,13 @@ def count_nonzeros(data, n_columns, counts):
 
 @kernel
 def part_dense_rows(data, order, n_dense, dense, values, places, pointers):
-    """Split dense rows: write some columns densely, and the others as places and values.
+    """Split dense rows: write some columns densely, and the other columns as places and values.
 
     data : float (n_rows * len(order),)
     order : int64, the columns; columns that stay dense come first
-    dense : float (n_rows * n_dense,)
-    values, places, pointers : CSR rows of the other columns, which are numbered from 0
+    n_dense : number of columns that stay dense
+    dense : float (n_rows * n_dense,), written
+    values, places, pointers : CSR rows of the other columns, which are numbered from 0; written
     """
     n_columns, filled = order.shape[0], 0
     for r in range(pointers.shape[0] - 1):
@@ -42,10 +43,10 @@ def part_dense_rows(data, order, n_dense, dense, values, places, pointers):
 
 @kernel
 def part_sparse_rows(data, indices, indptr, rank, n_dense, dense, values, places, pointers):
-    """Do `part_dense_rows` for CSR rows.
+    """Split CSR rows; see `part_dense_rows`.
 
-    rank : int64, each column's place in the order
-    dense : zeros, to be filled
+    rank : int64, each column's place in the order of `part_dense_rows`
+    dense : float (n_rows * n_dense,), zeros before the call; nonzero values are written
     """
     filled = 0
     for r in range(pointers.shape[0] - 1):

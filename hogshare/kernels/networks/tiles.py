@@ -2,15 +2,15 @@
 
 A BLAS is tuned for large matrices and for processors that it knows. For a mini-batch's matrices,
 with fifty rows and a hundred columns, on a machine with longer registers, a BLAS takes two to three
-times as long (`bench/products.py`). A *tile* is a few rows by a few vectors of the product. It
-stays in registers during its sums, while the factors are read once.
+times as long (`bench/products.py`). A *tile* is a few rows by a few vectors of the product. The
+tile stays in registers during its sums, while the factors are read once.
 
-Matrices are parts of flat arrays: each has a begin, and a distance from row to row. Rows of the
-second factor and of the product are *padded* (`padded`): whole vectors long, with zeros beyond the
-matrix's columns.
+Matrices are parts of flat arrays: each has a start, and a distance from row to row. Rows of the
+second factor and of the product are *padded* (`padded`): they are whole vectors long, with zeros
+beyond the matrix's columns.
 
-The code is written in LLVM's vectors, since the compiler does not vectorise a loop over so many
-accumulators; on a processor with shorter registers each vector becomes several.
+The code is written in LLVM's vectors, because the compiler does not vectorise a loop over so many
+accumulators. On a processor with shorter registers, several registers contain one vector.
 """
 
 from collections.abc import Callable
@@ -30,21 +30,21 @@ def _register_bytes() -> int:
 
 
 VECTOR_BYTES = _register_bytes()
-# number of vectors of a tile's row, and of its rows: accumulators, a row of the other factor and a
-# number must fit into the registers; there are 32 of them, or 16 with AVX2
+# largest number of vectors of a tile's row, and largest number of a tile's rows: the accumulators,
+# a row of the other factor and one value must fit into the 32 registers, or 16 with AVX2
 WIDEST = 2 if VECTOR_BYTES == 32 else 4
 TALLEST = 6
 HEIGHTS = (TALLEST, 2, 1)
-MOST_SUMMED = 8  # number of vectors of a row that is a sum of rows
-DEPTH = 384  # products of a sum before a tile is stored: so much of a factor stays in L2
+MOST_SUMMED = 8  # largest number of vectors of a row that `_sum_rows` adds to
+DEPTH = 384  # number of products of a sum before a tile is stored; this part of a factor fits in L2
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 WORD, LANE = ir.IntType(64), ir.IntType(32)
-LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, if the processor can do so
+LOOSE = ("contract", "nsz")  # a product and its sum are rounded once, if the processor can do it
 
 
 @helper
 def padded(n: int, itemsize: int) -> int:
-    """Return the length of a row of n columns when it is padded to whole vectors."""
+    """Return the length of a row of n columns that is padded to whole vectors."""
     lanes = VECTOR_BYTES // itemsize
     return -(-n // lanes) * lanes
 
@@ -52,7 +52,7 @@ def padded(n: int, itemsize: int) -> int:
 class VectorCode:
     """Builder of an intrinsic's vector code.
 
-    kind : the numbers' type
+    kind : type of the values in a vector
     """
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any, kind: Any) -> None:
@@ -74,7 +74,7 @@ class VectorCode:
         return [self.context.cast(self.builder, *one, types.intp) for one in each]
 
     def begin(self, place: int, first: Any) -> Any:
-        """Return the address of number `first` of an array argument."""
+        """Return the address of value `first` of the array argument at a place."""
         array = self.context.make_array(self.signature.args[place])
         data = array(self.context, self.builder, self.args[place]).data
         return self.builder.gep(data, [first])
@@ -89,7 +89,7 @@ class VectorCode:
         return self.builder.load(self.at(base, k), align=self.align)
 
     def spread(self, place: Any) -> Any:
-        """Load one number into all lanes of a vector."""
+        """Load one value into all lanes of a vector."""
         nothing = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, self.builder.load(place), LANE(0))
         everywhere = ir.Constant(ir.VectorType(LANE, self.lanes), [0] * self.lanes)
@@ -106,7 +106,7 @@ class VectorCode:
     def repeat(
         self, count: Any, totals: list[Any], body_of: Callable[[Any, list[Any]], list[Any]]
     ) -> list[Any]:
-        """Run a loop of `count` rounds; each makes the next vectors from the last ones."""
+        """Run a loop of `count` rounds; each round computes its vectors from the previous ones."""
         builder = self.builder
         before = builder.block
         head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
@@ -122,7 +122,8 @@ class VectorCode:
         builder.position_at_end(body)
         made = body_of(k, running)
         for now, later in zip(running, made, strict=True):
-            now.add_incoming(later, builder.block)  # not `body`: an inner loop ends in another
+            # not `body`: an inner loop ends in another block
+            now.add_incoming(later, builder.block)
         k.add_incoming(builder.add(k, WORD(1)), builder.block)
         builder.branch(head)
         builder.position_at_end(after)
@@ -145,7 +146,7 @@ class VectorCode:
 if JIT_DISABLED:
 
     def _tile(height, width, depth, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds):
-        """Do `_tile` as below, for any height and width."""
+        """Compute a tile of any height and width with NumPy."""
         n = width * (VECTOR_BYTES // c.itemsize)
         for i in range(height):
             into = c[c_at + i * c_row : c_at + i * c_row + n]
@@ -156,7 +157,7 @@ if JIT_DISABLED:
                 into += a[at + i * row + k * step] * other
 
     def _sum_rows(width, count, numbers, at, places, places_at, m, m_at, m_row, out, out_at):
-        """Do `_sum_rows` as below, for any width."""
+        """Add a sum of rows of any width to a row with NumPy."""
         n = width * (VECTOR_BYTES // out.itemsize)
         into = out[out_at : out_at + n]
         for k in range(count):
@@ -171,9 +172,10 @@ else:
     ):
         """Compute a tile of ``c = a b``, or of ``c += a b`` if `adds` is not 0.
 
-        height, width : one of `HEIGHTS`, in rows, and at most `WIDEST`, in vectors
+        height : number of rows, one of `HEIGHTS`
+        width : number of vectors, at most `WIDEST`
         depth : number of products of a sum
-        at, row, step : begin of `a`, and distances from a row, and from a column, to the next
+        at, row, step : start of `a`, distance from row to row, and distance from column to column
         """
         if a.dtype not in FLOATS or not a.dtype == b.dtype == c.dtype:
             return None
@@ -229,9 +231,9 @@ else:
     def _sum_rows(
         typingctx, width, count, numbers, at, places, places_at, m, m_at, m_row, out, out_at
     ):
-        """Do ``out += sum over k of numbers[k] times row places[k] of m``, of `width` vectors.
+        """Add ``sum over k of numbers[k] times row places[k] of m`` to `out`.
 
-        width : number of vectors, at most `MOST_SUMMED`
+        width : number of vectors of a row, at most `MOST_SUMMED`
         places : unsigned integers
         """
         if m.dtype not in FLOATS or not m.dtype == numbers.dtype == out.dtype:
@@ -270,9 +272,10 @@ else:
 
 @helper
 def sum_rows(count, numbers, at, places, places_at, m, m_at, m_row, width, out, out_at):
-    """Add ``sum over k of numbers[k] times row places[k] of m`` to a padded row of numbers.
+    """Add ``sum over k of numbers[k] times row places[k] of m`` to a padded row of `out`.
 
-    width : number of values of the row, a multiple of a vector's
+    count : number of rows that are added
+    width : number of values of the row, a multiple of a vector's number of lanes
     """
     lanes = VECTOR_BYTES // out.itemsize
     left, done = width // lanes, 0
@@ -286,11 +289,11 @@ def sum_rows(count, numbers, at, places, places_at, m, m_at, m_row, width, out, 
 
 @helper
 def product(m, k, width, a, at, row, step, b, b_at, b_row, c, c_at, c_row, adds):
-    """Compute ``c = a b`` with m padded rows of `width` numbers, by sums of k products.
+    """Compute ``c = a b``, m padded rows of `width` values, by sums of k products.
 
-    at, row, step : begin of `a`, and distances from a row, and from a column, to the next; for a
-        transposed matrix those of its columns
-    adds : 1 for ``c += a b``
+    at, row, step : start of `a`, distance from row to row, and distance from column to column; for
+        a transposed matrix the two distances are exchanged
+    adds : 1 for ``c += a b``, otherwise 0
     """
     lanes = VECTOR_BYTES // c.itemsize
     n_vectors = width // lanes

@@ -1,12 +1,12 @@
 """Products of an image's windows and a matrix, in vector registers, by tiles (see `tiles`).
 
-A window's numbers are not copied. The rows of the first factor begin at listed places of the image,
+A window's values are not copied. The rows of the first factor begin at listed places of the image,
 in any order, and each row consists of runs of memory at equal distances. A sum is two loops: over
-runs (`outer`), and over the numbers of each run (`inner`).
+runs (`outer`), and over the values of each run (`inner`).
 
-For a convolution the runs are the lines of a window. For the derivatives in its filters, the rows
-are the numbers of a window, and a sum runs over the lines of windows and over the windows of each
-line.
+For a convolution, each row is a window, and the runs are the lines of the window. For the
+derivatives with respect to its filters, each row contains one value of every window, and a sum runs
+over the lines of windows and over the windows of each line.
 """
 
 from llvmlite import ir
@@ -16,14 +16,15 @@ from numba.extending import intrinsic
 from hogshare.kernels.jit.decorators import JIT_DISABLED, helper
 from hogshare.kernels.networks.tiles import FLOATS, TALLEST, VECTOR_BYTES, WIDEST, WORD, VectorCode
 
-WRITES, ADDS, BEGINS = 0, 1, 2  # a sum overwrites the output; is added to it; begins with `start`
+# a sum overwrites the output (WRITES), is added to it (ADDS), or begins with `start` (BEGINS)
+WRITES, ADDS, BEGINS = 0, 1, 2
 NEAR_BYTES = 1 << 20  # bytes of a matrix that stay in the nearest cache while rows stream past
 CUTS = 4  # an additional flag: sums below zero become zero, and NaN stays NaN
 
 if JIT_DISABLED:
 
     def _tile(height, width, how, numbers, a, places, b, start, c):
-        """Do `_tile` as below, for any height and width."""
+        """Compute a tile of any height and width with NumPy; see `product`."""
         at, places_at, outer, inner, a_outer, a_inner = numbers[:6]
         b_at, b_outer, b_row, start_at, c_at, c_row = numbers[6:]
         n = width * (VECTOR_BYTES // c.itemsize)
@@ -47,7 +48,8 @@ else:
     def _tile(typingctx, height, width, how, numbers, a, places, b, start, c):
         """Compute a tile of ``c = a b``; see `product`.
 
-        height, width : at most `TALLEST`, in rows, and `WIDEST`, in vectors
+        height : number of rows, at most `TALLEST`
+        width : number of vectors, at most `WIDEST`
         numbers : see `product`
         """
         arrays = a, b, start, c
@@ -130,18 +132,19 @@ else:
 
 @helper
 def product(m, width, how, a, places, b, start, c, numbers):
-    """Compute ``c = a b`` with m padded rows of `width` numbers.
+    """Compute ``c = a b``, m padded rows of `width` values.
 
-    Number j of row i is the sum, over o below `outer` and k below `inner`, of
+    Value j of row i is the sum, over o below `outer` and k below `inner`, of
     ``a[at + places[places_at + i] + o a_outer + k a_inner]`` times
     ``b[b_at + o b_outer + k b_row + j]``.
 
     how : `WRITES`, `ADDS` or `BEGINS`, plus `CUTS` if sums below zero become zero
-    start : contains the padded row with which sums begin, for `BEGINS`; it may be read without
-        `BEGINS` too, so `width` numbers must exist from `start_at` on
-    c : the calling worker's own; it must not overlap the other arrays, which later tiles read again
-    numbers : at, places_at, outer, inner, a_outer, a_inner, b_at, b_outer, b_row, start_at, c_at
-        and c_row
+    start : contains the padded row with which sums begin, for `BEGINS`. It may also be read without
+        `BEGINS`, so `width` values must exist from `start_at` on.
+    c : the calling worker's own array; it must not overlap the other arrays, which later tiles read
+        again
+    numbers : the integers at, places_at, outer, inner, a_outer, a_inner, b_at, b_outer, b_row,
+        start_at, c_at and c_row
     """
     at, places_at, outer, inner, a_outer, a_inner = numbers[:6]
     b_at, b_outer, b_row, start_at, c_at, c_row = numbers[6:]

@@ -1,13 +1,14 @@
 """Alternating least squares: the best factors of each row, with the other kind's factors fixed.
 
-A *row* is a user, then the *others* are the items, or the reverse. A *line* contains the factors of
-a user or an item. A pair of user and item that has met has target 1 and weight 1 + extra; any other
-pair has target 0 and weight 1. So each row's normal equations have the matrix of all others' lines,
-which is the same for all rows, changed by the few others that the row has met. Conjugate gradients
-solve the equations without forming the changed matrix.
+In one sweep a *row* is a user and the *others* are the items; in the next sweep a row is an item
+and the others are the users. A *line* contains the factors of a user or an item. A user and an item
+*have met* if the data contain their pair. Such a pair has target 1 and weight 1 + extra; any other
+pair has target 0 and weight 1. The matrix of a row's normal equations is a sum of two: the matrix
+of all others' lines, which is the same for all rows, and a term for each of the few others that the
+row has met. Conjugate gradients solve the equations without forming this sum.
 
 Writers: `solve_rows` writes the lines of its own rows and its own scratch; no other call reads
-these meanwhile. No call writes the other arrays, which `solve_rows` reads. So any number of threads
+these meanwhile. No call writes the other arrays that `solve_rows` reads. So any number of threads
 may call it with separate rows. All stores are plain.
 
 Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets", its
@@ -25,7 +26,7 @@ SCRATCH = 5  # number of vectors of a line's width that a row needs
 
 @inlined
 def dot(a, b, width):
-    """Return the product of two lines."""
+    """Return the inner product of two lines, in their dtype."""
     total = a.dtype.type(0.0)
     for f in range(width):
         total += a[f] * b[f]
@@ -34,7 +35,7 @@ def dot(a, b, width):
 
 @helper
 def applied(gram, designs, others, extras, first, end, v, out):
-    """Put a row's normal matrix times `v` into `out`."""
+    """Write the product of a row's normal matrix and `v` into `out`."""
     width = np.uint64(v.shape[0])
     for f in range(width):
         out[f] = dot(gram[f], v, width)
@@ -50,17 +51,17 @@ def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows
     """Solve for the lines of some rows, by conjugate gradients that start from the present lines.
 
     lines : float32 or float64 (n_rows, width), the rows' lines; the lines of `rows` are written
-    begins : int64 (n_rows + 1,), where each row's pairs begin
+    begins : int64 (n_rows + 1,), start of each row's pairs in `others` and `extras`
     others : int32 or int64 (n_pairs,), the others that each row has met
-    extras : as `lines` (n_pairs,), a pair's weight beyond the weight of pairs that have not met
+    extras : as `lines` (n_pairs,), a pair's weight minus 1, the weight of pairs that have not met
     designs : (n_others, width), the others' lines; 1 at the place of a row's own bias
     offsets : (n_others,), the part of the others' predictions that is equal for all rows
     gram : (width, width), sum of the outer products of all designs, plus the penalties on its
         diagonal
     base : (width,), right-hand side of a row that has met no other
-    rows : int64 (2,), the first row and the end
+    rows : int64 (2,), the first row and the end of the rows to solve
     steps : largest number of steps of conjugate gradients
-    scratch : (SCRATCH, width), the calling thread's own
+    scratch : (SCRATCH, width), the calling thread's own scratch
     """
     kind = lines.dtype.type
     width = np.uint64(lines.shape[1])
@@ -103,12 +104,12 @@ def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows
 
 @kernel
 def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
-    """Add to `sums` the met pairs' losses, minus their losses with target 0 and weight 1.
+    """Add to `sums`, for each pair that has met, its loss minus its loss with target 0, weight 1.
 
     lines : float32 or float64 (n_rows, width), the rows' lines
     other_lines : float32 or float64 (n_others, width); its products with `lines` are the
         predictions
-    rows : int64 (2,), the first row and the end
+    rows : int64 (2,), the first row and the end of the rows to use
     sums : float64 (1,)
     """
     width = np.uint64(lines.shape[1])
@@ -122,10 +123,10 @@ def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
 
 @kernel
 def add_products(designs, offsets, first, end, sums):
-    """Add the outer products of some designs to `sums`, and designs times offsets to its last row.
+    """Add the outer products of designs to `sums`, and designs times offsets to its last row.
 
     designs, offsets : see `solve_rows`; the rows from `first` to `end` are used
-    sums : of the dtype of `designs`, (width + 1, width)
+    sums : of the dtype of `designs`, (width + 1, width), updated in place
     """
     width = np.uint64(designs.shape[1])
     for row in range(first, end):

@@ -3,8 +3,8 @@
 A pass is divided into parts, which threads may take. No result depends on the number of parts,
 because counts are added up, and every place is written by one part.
 
-Writers: a part writes its own row of `counts` or of `places`, the places of the output that these
-give, or its own cells. Reader: the caller, when all parts are done.
+Writers: a part writes its own row of `counts` or of `places`. It writes the output only at the
+places in its row of `places`, or in its own cells. Reader: the caller, when all parts are done.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def count_cells(users, items, user_groups, item_groups, n_groups, first, end, co
     """Count the ratings from `first` to `end` by cell.
 
     users, items : int64 (n_ratings,)
-    user_groups, item_groups : int64, of each user and of each item
+    user_groups, item_groups : int64, group of each user and of each item
     counts : int64 (n_groups * n_groups,), to which the part's counts are added
     """
     for r in range(first, end):
@@ -38,9 +38,9 @@ def count_cells(users, items, user_groups, item_groups, n_groups, first, end, co
 def put_into_cells(ratings, user_groups, item_groups, n_groups, first, end, places, out):
     """Write the ratings from `first` to `end` to the next places of their cells.
 
-    ratings : users, items and values, in any order
-    places : int64 (n_groups * n_groups,), place of the next rating of each cell; counted up
-    out : users, items and values by cell, written
+    ratings : the arrays of users, items and values, in any order
+    places : int64 (n_groups * n_groups,), place of the next rating of each cell; updated
+    out : the arrays of users, items and values, ordered by cell; written
     """
     users, items, values = ratings
     of_users, of_items, of_values = out
@@ -54,9 +54,9 @@ def put_into_cells(ratings, user_groups, item_groups, n_groups, first, end, plac
 
 @kernel
 def shuffle_cells(ends, first, last, seed, out):
-    """Shuffle the ratings of each cell from `first` to `last`, in place.
+    """Shuffle the ratings within each cell from `first` to `last`, in place.
 
-    ends : int64 (n_cells,), where each cell's ratings end
+    ends : int64 (n_cells,), end of each cell's ratings
     out : see `put_into_cells`
     """
     users, items, values = out
@@ -75,12 +75,12 @@ def shuffle_cells(ends, first, last, seed, out):
 
 @kernel
 def sort_pairs(users, items, item_places, user_places, by_item, columns):
-    """Write each user's items, in ascending order.
+    """Write each user's items in ascending order into `columns`.
 
     users, items : int64 (n_pairs,)
-    item_places : int64, where each item's pairs begin; counted up to their end
-    user_places : int64, where each user's pairs begin; counted up to their end
-    by_item : int32 (n_pairs,), scratch: users by item
+    item_places : int64, start of each item's pairs; after the call, their end
+    user_places : int64, start of each user's pairs; after the call, their end
+    by_item : int32 (n_pairs,), scratch for the users of each item
     columns : int32 (n_pairs,), written
     """
     for r in range(users.shape[0]):
@@ -100,8 +100,9 @@ def sort_pairs(users, items, item_places, user_places, by_item, columns):
 def drop_repeats(ends, columns, begins):
     """Drop repeated pairs, in place; return the number of remaining pairs.
 
-    ends : int64 (n_users,), where each user's items end in `columns`
-    begins : int32 (n_users + 1,), where each user's remaining items begin; written
+    ends : int64 (n_users,), end of each user's items in `columns` before the call
+    columns : int32 (n_pairs,), each user's items in ascending order; updated
+    begins : int32 (n_users + 1,), start of each user's remaining items; written
     """
     count, begin = 0, 0
     begins[0] = 0

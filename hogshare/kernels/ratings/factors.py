@@ -1,14 +1,15 @@
-"""Matrix factorisation: a rating is a row that touches one user's and one item's factors.
+"""Matrix factorisation: a rating is a row that reads and writes a user's and an item's factors.
 
 The vector contains a *line* for each user, then a line for each item. A line consists of the
 factors and, if biases are used, the bias. A rating's prediction is ``mean + b_u + c_i + p_u .
 q_i``.
 
 Writers: `advance` writes the lines of its ratings by plain stores, in a worker's copy or in the one
-vector. In the one vector others write them meanwhile and an update may be lost, as in Hogwild!.
-`advance_between` writes the lines of adjacent ratings; on the grid these are a cell's ratings, and
-no other worker writes their lines (`hogshare.kernels.schedule.grid_quanta`). Readers: the same
-functions. Losses and their derivatives are computed in float64, products in the vector's dtype.
+vector. In the one vector other workers write the same lines, so an update may be lost, as in
+Hogwild!. `advance_between` writes the lines of adjacent ratings. On the grid these are a cell's
+ratings, and no other worker writes their lines (`hogshare.kernels.schedule.grid_quanta`). Readers:
+the same functions. Losses and their derivatives are computed in float64, products in the vector's
+dtype.
 
 Source: Niu, Recht, Re and Wright (2011), "Hogwild!", its equation (2.4): the penalty of a line is
 divided among its ratings, ``alpha / 2 |p_u|^2 / n_u`` each, so the sum over all ratings is the
@@ -24,11 +25,12 @@ from hogshare.kernels.jit.atomics import prefetch, prefetch_to_write
 from hogshare.kernels.jit.decorators import helper, inlined, kernel
 from hogshare.kernels.rules.losses import loss_curvature, loss_derivative, loss_value
 
-SOON, SOONER = np.uint64(8), np.uint64(4)  # ratings ahead that are fetched, and their lines
+# number of ratings ahead at which a rating (SOON) and its two lines (SOONER) are prefetched
+SOON, SOONER = np.uint64(8), np.uint64(4)
 
 
 class RatingArrays(NamedTuple):
-    """The arrays and numbers of a factorisation, for kernels.
+    """The arrays and constants of a factorisation, for kernels.
 
     users, items : uint32 (n_ratings,), user number and item number of each rating
     values : float32 or float64 (n_ratings,), the vector's dtype
@@ -36,9 +38,8 @@ class RatingArrays(NamedTuple):
     of_items : of the dtype of `values`, (n_items,), a rating's share in its item's penalty
     alpha : strength of the penalty on factors
     bias_alpha : strength of the penalty on biases
-    bias_pace : step size of biases in `advance`, divided by the step size of factors. The units
-        differ: the step size of factors has the unit of one over a rating, the step size of biases
-        has none
+    bias_pace : step size of biases in `advance`, divided by the step size of factors. The step size
+        of factors has the unit of one over a rating; the step size of biases has no unit.
     n_factors : number of factors of a line
     biases : 1 if a line ends with a bias, otherwise 0
     mean : float, the constant term of predictions
@@ -63,7 +64,7 @@ class RatingArrays(NamedTuple):
 
 @inlined
 def lines_of(ratings, r):
-    """Return the user and the item of a rating, and where their lines begin."""
+    """Return the user and the item of a rating, and the starts of their lines in the vector."""
     width = np.uint64(ratings.n_factors + ratings.biases)
     u, i = np.uint64(ratings.users[r]), np.uint64(ratings.items[r])
     first_item = np.uint64(ratings.of_users.shape[0])
@@ -87,7 +88,7 @@ def fetch_ahead(w, ratings, rows, k):
 
 @inlined
 def predicted(w, ratings, p, q):
-    """Return a prediction (before a logistic function) from the lines that begin at `p`, `q`."""
+    """Return the prediction (before a logistic function) of the lines that begin at `p` and `q`."""
     n_factors = np.uint64(ratings.n_factors)
     total = w.dtype.type(0.0)
     for f in range(n_factors):
@@ -136,13 +137,14 @@ def take_step(w, ratings, r, eta):
 
 @kernel
 def advance(w, ratings, rows, eta):
-    """Take a step for each rating of `rows`, one after the other; return the sum of their losses.
+    """Take a step for each rating of `rows`, in order; return the sum of their losses.
 
-    w : float32 or float64 (n_params,)
+    Each loss is computed before the rating's step. The losses do not include the penalties; the
+    steps do.
+
+    w : float32 or float64 (n_params,), updated
     rows : int64, the ratings' numbers
     eta : step size of factors
-
-    The losses are without the penalties, which are part of the steps only.
     """
     losses = 0.0
     for k in range(np.uint64(rows.shape[0])):
@@ -153,7 +155,7 @@ def advance(w, ratings, rows, eta):
 
 @helper
 def advance_between(w, ratings, first, end, eta):
-    """Do `advance` for the ratings from `first` to `end`, in the order of their numbers."""
+    """Take a step for each rating from `first` to `end`, in order; return the sum of losses."""
     losses, last = 0.0, np.uint64(end)
     for r in range(np.uint64(first), last):
         if r + SOONER < last:  # the ratings themselves are fetched by the processor
@@ -225,15 +227,16 @@ def squares_left(biases, ratings, first, end):
 
 @kernel
 def bias_slopes(biases, ratings, ends, which, group, slopes, curvatures):
-    """Sum up the losses' first and second derivatives in a group's biases, with factors at zero.
+    """Add the losses' first and second derivatives with respect to the biases of a group.
 
-    For the groups see `grid_quanta`. Each derivative is summed by one call, in the order of its
-    ratings.
+    Predictions are computed with factors of zero. `grid_quanta` describes the groups. One call sums
+    each derivative completely, in the order of its ratings.
 
     biases : float64 (n_users + n_items,)
+    ends : int64 (n_cells,), end of each cell's ratings
+    which : 0 for a group of users, 1 for a group of items
+    group : number of the group
     slopes, curvatures : float64 (n_users + n_items,), to which the derivatives are added
-    ends : int64 (n_cells,), where each cell's ratings end
-    which : 0: group `group` of users, 1: of items
     """
     n_groups = np.int64(np.sqrt(ends.shape[0]))
     for diagonal in range(n_groups):

@@ -1,13 +1,14 @@
-"""Pairs of users and items that have met, compared with drawn pairs that have not.
+"""Pairs of users and items that have met, compared with drawn pairs that have not met.
 
-A row is a pair that has met, in a `RatingArrays` whose values are 1. For each row some other items
-are drawn that the row's user has never met. With a loss of single pairs, rows have rating 1 and
-drawn pairs rating 0. With the pairwise loss, the user prefers the row's item to the drawn item.
+A user and an item *have met* if the data contain their pair. A row is a pair that has met, in a
+`RatingArrays` whose values are 1. For each row the kernels draw items that the row's user has not
+met. With a loss of single pairs, rows have rating 1 and drawn pairs rating 0. With the pairwise
+loss, the user prefers the row's item to the drawn item.
 
 A draw depends on the seed, the epoch and the row, but not on the worker or the time of the step.
 
 Writers: `advance` writes the lines (a user's or an item's factors and bias) of its rows and of the
-items drawn for them, as `hogshare.kernels.ratings.factors` does. Readers: the same function.
+items drawn for these rows, as `hogshare.kernels.ratings.factors` does. Readers: the same function.
 
 Source: Rendle, Freudenthaler, Gantner and Schmidt-Thieme 2009, "BPR: Bayesian personalized ranking
 from implicit feedback", figure 4. Departures: (1) the ridge penalty of a line is divided among its
@@ -28,9 +29,9 @@ TRIES = 16  # draws by popularity, before a uniform draw among the items not met
 
 
 class Drawing(NamedTuple):
-    """The draws of a row's items, for kernels.
+    """The data for the draws of a row's items, for kernels.
 
-    begins : int64 (n_users + 1,), where each user's items begin in `known`
+    begins : int64 (n_users + 1,), start of each user's items in `known`
     known : uint32 (n_pairs,), the items that each user has met, sorted, each item once
     n_negatives : number of draws per row
     by_popularity : 1 to draw items in proportion to their number of rows, 0 to draw uniformly
@@ -60,7 +61,7 @@ def below(known, begin, end, item):
 
 @helper
 def drawn(ratings, drawing, u, number, epoch):
-    """Draw an item that a user has not met; `NO_ITEM` if there is none.
+    """Draw an item that a user has not met. Return the item, or `NO_ITEM` if there is none.
 
     number : number of the draw, among all draws of the epoch
     """
@@ -79,7 +80,7 @@ def drawn(ratings, drawing, u, number, epoch):
                 return np.int64(item)
     state = next_random(state)
     rank = np.int64(state) % n_left
-    # the item that comes after `rank` other items that the user has not met either
+    # the item that comes after `rank` other items that the user has not met
     low, high = np.int64(0), end - begin
     while low < high:
         middle = (low + high) // 2
@@ -92,7 +93,7 @@ def drawn(ratings, drawing, u, number, epoch):
 
 @inlined
 def line_of_item(ratings, item):
-    """Return where an item's line begins."""
+    """Return the start of an item's line in the vector."""
     width = np.uint64(ratings.n_factors + ratings.biases)
     return (np.uint64(ratings.of_users.shape[0]) + np.uint64(item)) * width
 
@@ -122,9 +123,11 @@ def advance_negative(w, ratings, p, q, eta):
 
 @inlined
 def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
-    """Take the step of a row and a drawn item, whose factors begin at `s`; return its loss.
+    """Take the step of a row and a drawn item; return the loss before the step.
 
-    shrink : 1 to take the penalties of the row's lines, which is done once per row; otherwise 0
+    p, q, s : starts of the lines of the user, of the row's item and of the drawn item
+    shrink : 1 to apply the penalties of the row's lines, as the caller does once per row; otherwise
+        0
     """
     kind = w.dtype.type
     one, zero, n_factors = kind(1.0), kind(0.0), np.uint64(ratings.n_factors)
@@ -157,9 +160,11 @@ def advance_pairwise(w, ratings, u, i, p, q, s, shrink, eta):
 
 @kernel
 def advance(w, ratings, drawing, rows, epoch, eta):
-    """Take the steps of some rows and of their drawn items; return the sum of losses before.
+    """Take the steps of some rows and of their drawn items; return the sum of losses.
 
-    w : float32 or float64 (n_params,)
+    Each loss is computed before its step.
+
+    w : float32 or float64 (n_params,), updated
     rows : int64, the rows' numbers
     eta : step size of factors
     """
@@ -186,7 +191,7 @@ def advance(w, ratings, drawing, rows, epoch, eta):
 
 @inlined
 def add_outer(w, out, p, q, n_factors, slope):
-    """Add a slope times the derivatives of two lines' product to `out`."""
+    """Add a slope times the gradient of the inner product of two lines to `out`."""
     for f in range(n_factors):
         out[p + f] += slope * w[q + f]
         out[q + f] += slope * w[p + f]
@@ -196,7 +201,7 @@ def add_outer(w, out, p, q, n_factors, slope):
 def gradient(w, ratings, drawing, rows, epoch, out, items):
     """Add the gradients of some rows, with penalties, to `out`; return the sum of losses.
 
-    items : int64 (rows.shape[0] * n_negatives,), the drawn items, written
+    items : int64 (rows.shape[0] * n_negatives,), overwritten with the drawn items
     """
     kind = w.dtype.type
     n_factors, biases = np.uint64(ratings.n_factors), ratings.biases != 0

@@ -1,4 +1,4 @@
-"""Top lists: the places of the largest scores of each row, without excluded places.
+"""Top lists: for each row the places with the largest scores, without excluded places.
 
 Writer and reader: `best_of_rows` writes and reads its own rows of `out` and of `scores`.
 """
@@ -12,15 +12,16 @@ NONE = -1
 
 @kernel
 def best_of_rows(scores, begins, left_out, best, out):
-    """Write the places of each row's largest scores into `out`, the first of equal scores first.
+    """Write the places of each row's largest scores into `out`, the largest score first.
 
-    Largest first, by insertion: a row costs `n`, plus a few times `n_best` squared.
+    Of equal scores the first place comes first. Places are sorted by insertion: a row takes time in
+    proportion to `n`, plus a few times `n_best` squared.
 
-    scores : float32 (n_rows, n); the scores of excluded places become -infinity
-    begins : int64 (n_rows + 1,), where each row's excluded places begin
+    scores : float32 (n_rows, n); the scores of excluded places are overwritten with -infinity
+    begins : int64 (n_rows + 1,), start of each row's excluded places in `left_out`
     left_out : int64 (n_left_out,), the excluded places
     best : float32 (n_best,), scratch
-    out : int64 (n_rows, n_best), filled up with `NONE` if a row has fewer places
+    out : int64 (n_rows, n_best), overwritten; `NONE` at the end if a row has fewer places
     """
     n_best = out.shape[1]
     for row in range(out.shape[0]):

@@ -13,11 +13,11 @@ from hogshare.kernels.rows.row_views import row_weight
 def add_moments(rows, every, moments):
     """Add weighted sums of distances from the first row and of their squares, by column.
 
-    every : one of `every` rows is used
-    moments : float64 [4, width]: sum of distances, sum of their squares, least distance (at most 0)
-        and largest distance (at least 0)
+    Return the sum of the weights of the rows used.
 
-    Returns the sum of the weights of the rows used.
+    every : step between two used rows; row 0 is used
+    moments : float64 [4, width], updated: sum of distances, sum of their squares, least distance
+        (at most 0) and largest distance (at least 0)
     """
     width = np.uint64(rows.width)
     weights = 0.0
@@ -36,7 +36,7 @@ def add_moments(rows, every, moments):
 
 @kernel
 def change_units(data, middle, units, out):
-    """Set ``out = (data - middle) / units``, column by column, for all dense rows."""
+    """Set ``out = (data - middle) / units``, feature by feature, for all dense rows."""
     width = np.uint64(middle.shape[0])
     kind = out.dtype.type
     for start in range(np.uint64(0), np.uint64(data.shape[0]), width):

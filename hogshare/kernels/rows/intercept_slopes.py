@@ -1,9 +1,9 @@
-"""Slopes and curvatures of the losses in the intercepts, given the rows' margins.
+"""Derivatives of the losses with respect to the intercepts, given the rows' margins.
 
 Given the margins of the rows without intercepts, the objective is a function of the intercepts
-alone, and a pass over one number per row and column gives its derivatives. Writers: the run's
-caller calls these functions while no worker writes. Each calling thread writes its own sums by
-plain stores, so several threads may pass over parts of the rows at once.
+alone. A pass over one margin per row and column computes its derivatives. Writers: the run's caller
+calls these functions while no worker writes. Each calling thread writes its own sums by plain
+stores, so several threads may pass over parts of the rows at once.
 """
 
 import math
@@ -28,9 +28,10 @@ def shifted(loss, margins, r, intercept, out):
 
 @inlined
 def are_even(rows, loss, positive, negative):
-    """Whether the vectorised loops apply: log loss, one column, and all weights are 1.
+    """Return whether the vectorised loops apply: log loss, one column, and all weights are 1.
 
-    They take one logarithm of a product over rows, and such a product cannot contain weights.
+    These loops take one logarithm of a product over rows, and such a product cannot contain
+    weights.
     """
     if loss != losses.LOG_LOSS or positive.shape[0] != 1 or rows.weight.shape[0] != 0:
         return False
@@ -39,7 +40,10 @@ def are_even(rows, loss, positive, negative):
 
 @helper
 def add_even_intercept_slopes(y, first, last, margins, intercept, slope, bend):
-    """Do `add_intercept_slopes` if `are_even`, by sums in registers, which are vectorised."""
+    """Add the derivatives of `add_intercept_slopes` for the case in which `are_even` is true.
+
+    The sums are in registers, so the loop is vectorised.
+    """
     b = intercept[0]
     slopes = bends = 0.0
     for r in range(first, last):
@@ -54,11 +58,12 @@ def add_even_intercept_slopes(y, first, last, margins, intercept, slope, bend):
 def add_intercept_slopes(
     rows, loss, epsilon, first, last, margins, intercept, positive, negative, scratch, slope, bend
 ):
-    """Add the derivatives of the losses of rows ``first:last`` in the intercepts.
+    """Add the derivatives of the losses of rows ``first:last`` with respect to the intercepts.
 
-    margins : float64 [n_rows * n_columns]
-    scratch, slope : float64 [n_columns]
-    bend : float64 [n_columns, n_columns], second derivatives
+    margins : float64 [n_rows * n_columns], margins without intercepts
+    scratch : float64 [n_columns]
+    slope : float64 [n_columns], to which the first derivatives are added
+    bend : float64 [n_columns, n_columns], to which the second derivatives are added
     """
     n_columns = intercept.shape[0]
     if are_even(rows, loss, positive, negative):

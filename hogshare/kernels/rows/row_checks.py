@@ -9,10 +9,10 @@ STRIDE = 512  # number of labels compared without a branch, which would often be
 
 @kernel
 def has_repeats(indices, indptr, last):
-    """Whether any CSR row has a column more than once; a row's columns may be in any order.
+    """Return whether any CSR row has a column more than once; columns may be in any order.
 
-    last : int64 (n_features,), scratch with -1 everywhere: for each column the last row that
-        contains it
+    last : int64 (n_features,), scratch, -1 everywhere before the call; the call writes for each
+        column the last row that contains the column
     """
     for r in range(indptr.shape[0] - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -25,10 +25,10 @@ def has_repeats(indices, indptr, last):
 
 @kernel
 def two_kinds(labels):
-    """Return two different labels of a nonempty vector, and whether there are no others.
+    """Return two different labels of a nonempty vector, and whether there are no other labels.
 
-    If all labels are equal, this label is returned twice. A NaN equals no label, so it counts as
-    another one.
+    If all labels are equal, this label is returned twice. A NaN equals no label, so a NaN counts as
+    another label.
     """
     n = labels.shape[0]
     first = labels[0]

@@ -22,13 +22,13 @@ def predictions(rows, loss, start, end, w, intercept, out):
 
 @inlined
 def size_of(rows, r, y, c, positive, negative):
-    """Return a row's weight in a column: its own times its class's weight, for its target `y`."""
+    """Return a row's weight in a column: its sample weight times the class weight of target `y`."""
     return row_weight(rows, r) * (positive[c] if y > 0.0 else negative[c])
 
 
 @kernel
 def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, out):
-    """Add the weighted losses of all rows in column `c` to ``out[c]``; `margin` is scratch."""
+    """Add the sum of all rows' weighted losses in column c to ``out[c]``; `margin` is scratch."""
     n_columns = intercept.shape[0]
     n_rows = rows.y.shape[0]
     for r in range(n_rows):
@@ -44,10 +44,12 @@ def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, ou
 def held_out_scores(rows, rule, regression, held_out, w, local, out):
     """Score each column on the rows that are never trained on, as scikit-learn's estimators do.
 
-    For classification a column's score is the weighted accuracy of the sign; if the loss couples
-    the columns, every column's score is the weighted accuracy of the largest column. For regression
-    it is the weighted R squared. With fewer than two rows R squared is NaN, and NaN does not stop a
-    run.
+    For classification a column's score is the weighted accuracy of the prediction's sign. If the
+    loss couples the columns, every column's score is the weighted accuracy of the class with the
+    largest prediction. For regression the score is the weighted R squared. With fewer than two rows
+    R squared is NaN, and NaN does not stop a run.
+
+    out : float64 [n_columns], overwritten with the scores
     """
     n_columns = local.shape[1]
     margin = local[layout.L_MARGIN]

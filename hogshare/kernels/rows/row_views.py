@@ -3,12 +3,13 @@
 A dense row is a stretch of `width` values. A CSR row is a stretch of values and a stretch of
 columns. `column_of` returns a value's column for both kinds, so no algorithm is written twice. A
 few loops that take most of the time have a branch for dense rows, which the compiler vectorises.
-Columns are unsigned views, and the loops that take most time read rows by unsigned numbers
-(`row_at`). Numba then leaves out the test for negative indices; this gives 1.35 times the speed,
-and some per cent more on short rows. The arrays are read-only views, so a caller's memory map and a
+
+Columns are unsigned views, and the loops that take most of the time read rows by unsigned numbers
+(`row_at`). So Numba omits the test for negative indices, and the loops are 1.35 times as fast, on
+short rows some per cent more. The arrays are read-only views, so a caller's memory map and a
 private array compile to the same signature.
 
-The model matrix (n_features, n_columns) is flat, contiguous in columns: feature j of column c is
+The model matrix (n_features, n_columns) is stored as one vector: feature j of column c is
 ``w[j * n_columns + c]``.
 """
 
@@ -27,8 +28,8 @@ class RowArrays(NamedTuple):
 
     data : float32 or float64 (nnz,) or (n_rows * width,), read-only
     indices : uint32 or uint64 (nnz,), column of each value; empty if the rows are dense
-    indptr : int64 (n_rows + 1,), where each CSR row starts; empty if the rows are dense
-    width : int, number of features of a dense row; 0 says that the rows are CSR
+    indptr : int64 (n_rows + 1,), start of each CSR row in `data`; empty if the rows are dense
+    width : int, number of features of a dense row; 0 if the rows are CSR
     y : of the dtype of `data`, (n_rows,), targets, or class numbers if there are several columns
     weight : of the dtype of `data`, (n_rows,), sample weights; empty if every row weighs 1
     """
@@ -49,7 +50,7 @@ def row_at(order, i):
 
 @inlined
 def row_bounds(rows, r):
-    """Return where row `r` starts and ends in ``rows.data``, unsigned."""
+    """Return the start and the end of row `r` in ``rows.data``, unsigned."""
     if rows.width > 0:
         start = np.uint64(r) * np.uint64(rows.width)
         return start, start + np.uint64(rows.width)
@@ -73,7 +74,7 @@ def row_weight(rows, r):
 
 @inlined
 def prefetch_labels(rows, r):
-    """Prefetch the single numbers of a row: its start, target and weight."""
+    """Prefetch the start, the target and the weight of a row."""
     prefetch(rows.indptr, r)
     prefetch(rows.y, r)
     if rows.weight.shape[0] > 0:
@@ -88,8 +89,8 @@ def prefetch_row(rows, r):
     wide = max(rows.data.itemsize, rows.indices.itemsize) > 4
     step = np.uint64(8) if wide else np.uint64(16)
     k = start
-    # rounded up to include the last cache line, even if it has few of the row's values: without
-    # that line rows of 67 values took a tenth more time, and rows of 14 values a third more
+    # rounded up to include the last cache line, even if it has few of the row's values; without
+    # that line rows of 67 values took a tenth more time, and rows of 14 values a third more time
     limit = min(end, start + np.uint64(PREFETCH_LINES) * step) + step - np.uint64(1)
     while k < limit:
         prefetch(rows.data, k)

@@ -1,11 +1,11 @@
 """A pass over rows that threads share: each thread takes the next part until no part is left.
 
 Writers: all threads, by atomic adds to two words. NEXT is the number of the next part. The thread
-that draws it processes the part, writes its findings to the part's own place, and adds one to DONE.
-Reader: the calling thread, after DONE has reached the number of parts; the acquiring load of DONE
-makes the findings visible. It waits for parts and not for threads: a thread that comes too late
-draws no part and touches only these two words. Freeing: nothing to do, because each thread has
-references to the arrays that it may touch.
+that draws this number processes the part, writes its findings to the part's own place, and adds one
+to DONE. Reader: the calling thread, after DONE has reached the number of parts; the acquiring load
+of DONE makes the findings visible. The calling thread waits for parts, not for threads: a thread
+that comes too late draws no part, and reads and writes only these two words. Freeing: nothing to
+do, because each thread has references to its arrays.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ GLANCES = 1000  # number of polls, of a nanosecond each, before the core is give
 
 
 class Helpers(NamedTuple):
-    """Threads that take part in a pass besides the calling one.
+    """Threads that take part in a pass besides the calling thread.
 
-    call : ``call(function)`` lets each of them call ``function(k)``, with k from 1 to `count`, and
+    count : number of these threads
+    call : ``call(function)`` starts ``function(k)`` in thread k, for k from 1 to `count`, and
         returns at once
     """
 
@@ -47,7 +48,10 @@ def new_words() -> np.ndarray:
 
 @helper
 def draw(words):
-    """Draw the number of a part for this thread; not below the number of parts if none is left."""
+    """Return the number of this thread's next part; if not below the number of parts, none is left.
+
+    Each call adds one to NEXT.
+    """
     return fetch_add(words, NEXT, 1)
 
 
@@ -59,7 +63,7 @@ def end_part(words):
 
 @helper
 def wait_for_parts(words, n_parts):
-    """Return when all parts are done; the remaining ones have been drawn by other threads."""
+    """Wait until all parts are done; other threads have drawn the parts that are not done yet."""
     glances = 0
     while load(words, DONE) < n_parts:
         glances += 1

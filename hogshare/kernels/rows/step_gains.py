@@ -2,8 +2,8 @@
 
 The first pass evaluates a model and the columns' moments. The second pass
 (`whole_gradients.fill_margins`) evaluates a direction. After that, the objective at any point along
-the direction needs only one number per row and column, and no pass over the rows' values. All sums
-are float64, whatever the rows' dtype.
+the direction needs only a margin and its change per row and column, and no pass over the rows'
+values. All sums are float64, whatever the rows' dtype.
 
 Writers: one caller, while no worker runs; all stores are plain.
 """
@@ -53,19 +53,19 @@ def scan_columns(
     w : rows' dtype [n_features * n_columns]
     without : float64 [n_rows * n_columns], margins without intercepts
     gradient : float64 [n_features * n_columns], ``sum_i slope_i x_i``
-    slope_sums : float64 [n_columns], sums of the slopes, which are the derivatives of the losses
-        in the predictions, weights counted in
-    every : one of `every` rows counts in `moments`
+    slope_sums : float64 [n_columns], sums of the slopes: the weighted derivatives of the losses
+        with respect to the predictions
+    every : the rows 0, `every`, 2 `every`, ... count in `moments`
     moments : float64 [2, n_features], weighted sums of the values and of their squares
     bound : bound of the losses' curvature, or its substitute
-    bends : float64 [2, n_features], or [2, 0] if not needed: the same sums, with each row weighted
-        by its loss's slope: 0 for a slope of zero, 1 for a slope of `bound` or more
+    bends : float64 [2, n_features], or [2, 0] if not needed; the sums of `moments`, with each row
+        also weighted by its loss's slope: 0 for a slope of zero, 1 for a slope of `bound` or more
     norms : float64, squared norms of the rows that count (`square_norms`); empty if not needed
     ordinary : largest squared norm of a row that counts in `bends`
     scratch : float64 [n_columns]
 
-    Returns the sum of the weights of the rows that count in `moments`, and the sum of the weights
-    in `bends`.
+    Return the sum of the weights of the rows that count in `moments`, and the sum of the weights in
+    `bends`. `without`, `gradient`, `slope_sums`, `moments` and `bends` are written.
     """
     n_columns = intercept.shape[0]
     weights, bent = 0.0, 0.0
@@ -119,14 +119,14 @@ def scan_columns(
 def losses_along(
     rows, loss, epsilon, without, along, intercept, lengths, positive, negative, most, scratch, out
 ):
-    """Set ``out[c]`` to a column's weighted sum of losses, ``lengths[c]`` along a direction.
+    """Set ``out[c]`` to the weighted sum of losses of column c at a point along a direction.
 
     without : float64 [n_rows * n_columns], margins without intercepts
-    along : float64 [n_rows * n_columns], their change for a length of 1
+    along : float64 [n_rows * n_columns], change of these margins for a length of 1
     intercept : float64 [n_columns]
-    lengths : float64 [n_columns]
-    most : with a single column, a sum above which the pass may end early, because no loss is
-        negative and losses far along a direction take long
+    lengths : float64 [n_columns], distance of the point along the direction in each column
+    most : with a single column, the pass ends early if the sum is above `most`: no loss is
+        negative, and losses far along a direction take long
     scratch, out : float64 [n_columns]
     """
     n_columns = intercept.shape[0]

@@ -10,7 +10,7 @@ MIX, REMIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 @kernel
 def total(values):
-    """Sum a vector in its own precision: float64 sums would be slower than memory."""
+    """Sum a vector in its own dtype, because float64 sums would be slower than memory."""
     result = values.dtype.type(0.0)
     for k in range(values.shape[0]):
         result += values[k]
@@ -19,7 +19,10 @@ def total(values):
 
 @kernel
 def squares(values):
-    """Sum a vector's squares in float64: NaN or infinite if a value is, and rarely otherwise."""
+    """Sum a vector's squares in float64.
+
+    If a value is NaN or infinite, the sum is NaN or infinite; otherwise it rarely is.
+    """
     result = 0.0
     for k in range(values.shape[0]):
         value = np.float64(values[k])
@@ -29,18 +32,18 @@ def squares(values):
 
 @kernel
 def sum_by_place(words, first):
-    """Sum words, each mixed with its place (`first` and so on), modulo 2**64.
+    """Sum words, each mixed with its place, modulo 2**64.
 
-    The sum changes if a single word changes, because a word's share is a bijection of the word. It
-    changes with the words' order, because the place is mixed in before. The sums of parts add up to
-    the sum of the whole.
+    The sum changes if a single word changes, because a word's share is a bijection of the word. The
+    sum also depends on the words' order, because each word is mixed with its place. The sums of
+    parts add up to the sum of the whole.
 
-    words : uint32 or uint64; both give the same sum for numbers of the same value
-    first : uint64
+    words : uint32 or uint64; words of equal value give the same sum in both dtypes
+    first : uint64, place of the first word
 
-    Source: the mixing of SplitMix64 (Steele, Lea and Flood 2014), whose stream of numbers results
-    if all words are zero. The sum takes 34 ms for a GB of float64 and 62 ms for a GB of float32;
-    reading a GB takes 30 ms, CRC-32 240 ms, BLAKE2 1,100 ms.
+    Source: the mixing of SplitMix64 (Steele, Lea and Flood 2014); for words of zero the mixed words
+    are SplitMix64's stream. The sum of a GB of float64 takes 34 ms, and the sum of a GB of float32
+    62 ms. Reading a GB takes 30 ms, CRC-32 takes 240 ms, and BLAKE2 1,100 ms.
     """
     result = np.uint64(0)
     state = first * STEP

@@ -1,11 +1,11 @@
-"""Facts of rows that are needed before the first step, found in one pass over them.
+"""Facts of rows that are needed before the first step, found in one pass over the rows.
 
 Threads share the pass in parts (`hogshare.kernels.rows.shared_passes`), and each thread has its own
-counts. Parts do not depend on the number of threads, and are added up in the order of their
-numbers. So the norms have the same bits as with one thread.
+counts. Parts do not depend on the number of threads, and their findings are added up in the order
+of the parts' numbers. So the norms have the same bits as with one thread.
 
-At the start of a small fit NumPy's code is not in the processor's caches, and each call of it takes
-ten microseconds. So the kernels do as many of the checks and sums as they can.
+At the start of a small fit NumPy's code is not in the processor's caches, and each call of NumPy
+takes ten microseconds. So the kernels do as many of the checks and sums as they can.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from hogshare.kernels.rows.shared_passes import (
 )
 
 # Number of values that are scanned for one fact after the other, while a first-level cache contains
-# them and their columns: 0.68 ms for a9a, where one pass per fact took 1.0 ms.
+# these values and their columns. For a9a this takes 0.68 ms; one pass per fact took 1.0 ms.
 STRIDE = 2048
-# Number of values of a part, some ten microseconds, and the largest number of parts. With each part
-# a thread begins a new stretch of rows, for which the processor has not read ahead (IMDB by two
-# threads: parts of 4,096 values 0.98 ms, of 16,384 0.73, of 65,536 0.65).
+# Number of values of a part, which takes some ten microseconds, and the largest number of parts.
+# With each part a thread begins a new stretch of rows, for which the processor has not read ahead.
+# IMDB by two threads took 0.98 ms with parts of 4,096 values, 0.73 ms with 16,384, and 0.65 ms with
+# 65,536.
 PART_VALUES, MOST_PARTS = 1 << 14, 64
 FEW = 4096  # number of features whose four counts fit in a second-level cache
 TOTAL, SQUARES, LARGEST, LAST = range(4)
@@ -42,13 +43,13 @@ NO_COLUMN = np.uint64(1 << 63)  # more than any number of features
 class Survey(NamedTuple):
     """Facts of rows.
 
-    total : sum of all values, or of their squares if sizes were asked for: NaN or infinite if a
-        value is
-    last_column : the largest column's number. If this is not below the number of features, the scan
-        ended early: a column is too large, or the row pointers are invalid
+    total : sum of all values, or of their squares if sizes were requested; NaN or infinite if a
+        value is NaN or infinite
+    last_column : the largest column's number. If it is not below the number of features, the scan
+        ended early, because a column is too large or the row pointers are invalid.
     mean, largest : mean and largest squared norm of the rows
-    counts : int64 [n_features] or None, number of values stored of each feature of sparse rows, if
-        the features are few enough to count in passing
+    counts : int64 [n_features], number of values that sparse rows store of each feature; None if
+        there are too many features to count them in the same pass
     """
 
     total: float
@@ -60,7 +61,7 @@ class Survey(NamedTuple):
 
 @helper
 def _sum(values, start, end):
-    """Sum values in their own precision: with float64 sums the loop would be slower than memory."""
+    """Sum values in their own dtype, because float64 sums would be slower than memory."""
     result = values.dtype.type(0.0)
     for k in range(start, end):
         result += values[k]
@@ -83,8 +84,8 @@ def _count(columns, start, end, counts):
     """Count the columns, in four stretches at the same time.
 
     Adjacent rows often have the same features, and an increment has to wait for the store of the
-    last increment of the same count. The counts are integers, because their increments take less
-    time than increments of floats.
+    last increment of the same count. So each stretch has its own counts. The counts are integers,
+    because integers are incremented faster than floats.
     """
     part = (end - start) // np.uint64(4)
     for k in range(start, start + part):
@@ -98,7 +99,7 @@ def _count(columns, start, end, counts):
 
 @helper
 def _norms(values, indptr, first, after):
-    """Return the sum of the squared norms of some rows, and the largest."""
+    """Return the sum of the squared norms of rows ``first:after``, and the largest of the norms."""
     total = 0.0
     largest = 0.0
     for r in range(np.uint64(first), np.uint64(after)):
@@ -128,19 +129,22 @@ def _add_up(found):
 def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, me, found, counts):
     """Scan parts of the rows until no part is left; the first thread waits for all parts.
 
-    columns : unsigned [n_values], checked before anything is counted: if one is too large, nothing
-        is written for it, and the scan of that part ends
-    indptr : int64 [n_rows + 1], checked too: if it decreases, or points beyond the values, no value
-        is read, and the part's last column is set to NO_COLUMN
-    words : int64, see `shared_passes`; parts have `part_rows` rows
-    found : float64 [n_parts, N_FOUND], for each part (1) the sum, or, if `sizes`, the sum and the
-        largest of squared norms, and (2) the last column; a float's 53 bits are enough to show that
-        it is too large
-    counts : int64 [n_threads, 4 or 0, n_features]; this thread adds to the row `me`, and the first
-        thread leaves the sum over all in the first row
+    In the first thread, return the sum of values, the sum of squared norms, the largest squared
+    norm and the last column, over all parts. In the other threads, return zeros.
 
-    The first thread returns the sum, the sum of squared norms, the largest squared norm and the
-    last column, over all parts. The other threads return zeros.
+    columns : unsigned [n_values], checked before anything is counted. If a column is too large,
+        nothing is written for it, and the scan of that part ends.
+    indptr : int64 [n_rows + 1], checked before it is used. If it decreases, or points beyond the
+        values, no value is read, and the part's last column is set to NO_COLUMN.
+    sizes : whether to find squared norms and counts; if not, the values are summed
+    part_rows : number of rows of a part
+    words : int64, see `shared_passes`
+    me : number of this thread, from 0
+    found : float64 [n_parts, N_FOUND], for each part (1) the sum of values, or the sum and the
+        largest of squared norms, and (2) the last column. A float's 53 bits are enough to show that
+        a column is too large.
+    counts : int64 [n_threads, 4 or 0, n_features]; this thread adds to ``counts[me]``, and the
+        first thread writes the sum over all threads into ``counts[0, 0]``
     """
     n_rows, n_parts, n_values = indptr.shape[0] - 1, found.shape[0], values.shape[0]
     part = draw(words)
@@ -195,7 +199,7 @@ def survey_parts(values, columns, indptr, n_features, sizes, part_rows, words, m
 
 @kernel
 def survey_dense_parts(values, width, sizes, part_rows, words, me, found):
-    """Do `survey_parts` for dense rows of `width` values."""
+    """Scan parts of dense rows of `width` values until no part is left; see `survey_parts`."""
     n_rows, n_parts = values.shape[0] // width, found.shape[0]
     part = draw(words)
     while part < n_parts:
@@ -233,8 +237,9 @@ def survey(
     """Scan sparse rows.
 
     values, columns, indptr : see `row_views.RowArrays`; the last pointer is the number of values
-    sizes : whether to find norms and counts too; otherwise they are 0, 0 and None, and only the
-        rows' validity is checked
+    n_features : number of features; a larger column is an error that `Survey.last_column` shows
+    sizes : whether to find norms and counts. If not, the rows are only checked: `mean` and
+        `largest` are 0, and `counts` is None.
     helpers : other threads that take part in the pass
     """
     n_rows = len(indptr) - 1
@@ -247,7 +252,7 @@ def survey(
 
 
 def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers = NOBODY) -> Survey:
-    """Scan dense rows of `width` values, one after the other; see `survey`."""
+    """Scan dense rows of `width` values, which are adjacent in `values`; see `survey`."""
     n_rows = len(values) // width
     n_parts, part_rows = _parts(n_rows, len(values))
     total, squares, largest, _ = _share(
@@ -257,7 +262,10 @@ def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers =
 
 
 def without_warnings() -> contextlib.AbstractContextManager[object]:
-    """Silence NumPy with the JIT off: it would warn of overflows that `total` reports."""
+    """Return a context that silences NumPy if the JIT is off.
+
+    NumPy would warn of overflows, which `Survey.total` reports.
+    """
     return np.errstate(all="ignore") if JIT_DISABLED else contextlib.nullcontext()
 
 

@@ -1,12 +1,14 @@
 """Loss and whole gradient of a model over some rows, for stop criteria.
 
-The margins of all rows may be computed first, so that the intercepts can change before other
-results depend on them. Then a few rows at a time are processed, which are still in a cache when
-they are read again: (1) their margins, if not computed yet; (2) the slopes (weighted derivatives of
-the losses in the predictions) and their sums, from one number per row and column; (3) the gradient.
+The margins of all rows may be computed first, so the intercepts can change before other results
+depend on them. After that a few rows at a time are processed, which are still in a cache when they
+are read again. For these rows the pass computes (1) the margins, if not computed yet; (2) the
+slopes (weighted derivatives of the losses with respect to the predictions) and their sums, from one
+margin per row and column; (3) the gradient.
+
 Sums over slopes may be separate for slopes above and below zero. A dual point with an intercept
-needs slopes that sum to zero; the caller gets them by shrinking the larger of the two sums, without
-another pass over the rows. All sums are float64, whatever the rows' dtype.
+needs slopes that sum to zero. The caller shrinks the larger of the two sums, so it needs no other
+pass over the rows. All sums are float64, whatever the rows' dtype.
 
 Writers: each caller writes its own `out`, and its own rows' entries in `slopes`, by plain stores.
 So several threads may pass over parts of the rows at once.
@@ -33,10 +35,11 @@ CHUNK = 512  # number of rows whose factors, at most 2 each, are multiplied befo
 class GradientSums(NamedTuple):
     """The sums of the passes, separate for slopes above and below zero.
 
-    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i``, or, if the signs need not
-        be separate, [1, n_features * n_columns]
+    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i``; [1, n_features *
+        n_columns] if the signs need not be separate
     slopes : float64 [2, n_columns], ``sum_i slope_i``
-    products : float64 [2, n_columns], ``sum_i slope_i p_i``, p_i the loss's argument for the row
+    products : float64 [2, n_columns], ``sum_i slope_i p_i``, where p_i is the loss's argument for
+        row i
     losses : float64 [2, n_columns], sums of weighted losses
     scratch : float64 [max(CHUNK, n_columns)]
     """
@@ -49,7 +52,10 @@ class GradientSums(NamedTuple):
 
 
 def sums_of(size: int, n_columns: int, n_signs: int) -> GradientSums:
-    """Make zero sums for a model of `size` coefficients."""
+    """Make sums of zero for a model of `size` coefficients.
+
+    n_signs : 2 if the gradient's sums are separate by sign, otherwise 1
+    """
     by_sign = np.zeros((3, 2, n_columns))
     return GradientSums(np.zeros((n_signs, size)), *by_sign, np.empty(max(CHUNK, n_columns)))
 
@@ -72,12 +78,12 @@ def fill_margins(rows, first, last, w, scratch, out):
 
 @helper
 def fill_even_slopes(y, first, last, without, intercept, slopes, out):
-    """Do `fill_slopes` for the log loss of one column, if every row counts once.
+    """Compute the slopes of `fill_slopes` for the log loss of one column, if all weights are 1.
 
-    The loops avoid branches, calls and aliased memory, so the compiler vectorises them: 4 ns a row
-    instead of 45. The log loss is max(p, 0) - y p + log(1 + exp(-|p|)); one logarithm is taken of
-    the product of a chunk's factors 1 + exp(-|p|), so the error of a row's loss is 1e-16, not 1e-16
-    times the loss.
+    The loops avoid branches, calls and overlapping memory, so the compiler vectorises them: a row
+    takes 4 ns, without vectors 45 ns. The log loss is max(p, 0) - y p + log(1 + exp(-|p|)). One
+    logarithm is taken of the product of a chunk's factors 1 + exp(-|p|), so the absolute error of a
+    row's loss is 1e-16, while a logarithm for each row has a relative error of 1e-16.
     """
     b = intercept[0]
     margin = out.scratch  # a copy of the chunk's margins: `without` may be `slopes` itself
@@ -115,7 +121,7 @@ def fill_even_slopes(y, first, last, without, intercept, slopes, out):
 def fill_slopes(
     rows, loss, epsilon, first, last, without, intercept, positive, negative, known, slopes, out
 ):
-    """Compute the slopes of rows ``first:last``; add them, their products and losses to `out`.
+    """Compute the slopes of rows ``first:last``, and add slopes, products and losses to `out`.
 
     For the arguments see `add_gradient`.
     """
@@ -150,7 +156,7 @@ def add_slopes(rows, first, last, slopes, n_columns, out):
     for r in range(first, last):
         start, end = row_bounds(rows, r)
         if n_columns == 1:
-            # like the general loop below, with the column's numbers in registers
+            # like the general loop below, with the column's slope in a register
             slope = slopes[r]
             gradient = out[ABOVE if slope > 0.0 else below]
             for k in range(start, end):
@@ -184,12 +190,13 @@ def add_gradient(
 ):
     """Add slopes, losses and gradient of rows ``first:last`` to `out`, `stride` rows at a time.
 
-    w : see `fill_margins`; empty if `without` is filled already
+    w : see `fill_margins`; empty if `without` contains the margins already
     without : float64 [n_rows * n_columns], margins without intercepts; may be `slopes` itself
     positive : float64 [n_columns], class weight of a column's class
     negative : float64 [n_columns], class weight of the other rows
-    known : whether `slopes` is given (the dual rule's slopes) and not written
+    known : whether `slopes` is given (the dual rule's slopes); if not, it is written
     slopes : float64 [n_rows * n_columns]
+    out : `GradientSums`
     """
     n_columns = intercept.shape[0]
     scratch = out.scratch[:n_columns]
@@ -237,9 +244,9 @@ def sum_of_conjugates(rows, loss, epsilon, first, last, shrink, positive, negati
 def add_gradients(
     rows, loss, epsilon, chosen, w, intercept, positive, negative, scratch, out, of_intercepts
 ):
-    """Add the sum of the chosen rows' slopes times the rows to `out`; return the sum of losses.
+    """Add the gradient over the chosen rows to `out`; return the sum of their losses.
 
-    chosen : int64 [n_chosen], numbers of rows
+    chosen : int64 [n_chosen], numbers of the chosen rows
     w : rows' dtype [n_features * n_columns]
     intercept : float64 [n_columns]
     scratch : float64 [n_columns]

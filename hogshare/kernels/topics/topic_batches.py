@@ -1,14 +1,15 @@
 """Latent Dirichlet allocation: the statistics of topics in a batch of documents.
 
 Source: Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation", Algorithm 2.
-The model is ``lambda``, a number for each word and topic, stored word by word, so a document reads
-adjacent numbers for each word. It is passed as ``offset + scale u``, with the sums of ``u`` over
-all words. So a batch touches only the numbers of its own words (`hogshare.problems.topics`).
+The model is ``lambda``, one parameter for each word and topic. The parameters are stored word by
+word, so a document reads adjacent parameters for each word. Functions get the model as ``offset +
+scale u``, with the sums of ``u`` over all words. So a batch reads and writes only the parameters of
+its own words (`hogshare.problems.topics`).
 
 Writers: `expect` and `spread` write the caller's own arrays. `add_step` writes the one vector by
-atomic adds, as all workers without locks do; `expect` reads it meanwhile, so a batch may be
-computed from numbers of different moments. The run's owner frees the vector. Each worker has its
-own desk.
+atomic adds, as all workers without locks do. `expect` reads the vector at the same time, so it may
+read parameters of different versions. The run's owner frees the vector. Each worker has its own
+`Desk`.
 """
 
 import math
@@ -20,8 +21,8 @@ from hogshare.kernels.jit.atomics import add_float
 from hogshare.kernels.jit.decorators import helper, inlined, kernel
 
 EULER = 0.5772156649015329
-SMALL = 1e-6  # below it, psi(x) is -EULER - 1/x
-LARGE = 6.0  # from it on, the series is used
+SMALL = 1e-6  # up to this x, psi(x) is computed as -EULER - 1/x
+LARGE = 6.0  # from this x on, the series is used
 
 
 class Documents(NamedTuple):
@@ -29,7 +30,7 @@ class Documents(NamedTuple):
 
     counts : float32 or float64 [n_values], number of times that a word occurs in its document
     words : int32 or int64 [n_values], the words' numbers
-    begins : int32 or int64 [n_documents + 1], where a document's values begin
+    begins : int32 or int64 [n_documents + 1], start of each document in the two other arrays
     """
 
     counts: np.ndarray
@@ -38,15 +39,15 @@ class Documents(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """One worker's scratch.
+    """The scratch of one worker.
 
     slots : int64 [n_words], slot of each word among the batch's words; -1 between two calls
-    ids : int64 [most words of a batch], the batch's words, by slot
-    beta : float64 [most words of a batch, n_topics], exp(E[log beta]) of the batch's words
+    ids : int64 [largest number of words of a batch], the batch's words, by slot
+    beta : float64 [rows of `ids`, n_topics], exp(E[log beta]) of the batch's words
     seen : float64, of the shape of `beta`, the expected counts of each word in each topic
     share : float64 [n_topics], exp(E[log theta]) of a document
     fresh : float64 [n_topics], the next parameters of a document's shares
-    places : int64 [most values of a document], slots of a document's words
+    places : int64 [largest number of values of a document], slots of a document's words
     """
 
     slots: np.ndarray
@@ -62,8 +63,8 @@ class Desk(NamedTuple):
 def digamma(x):
     """Return the digamma function of a positive number, to 1e-8 (Bernardo 1976, AS 103).
 
-    scikit-learn takes the same number of terms of the series, so both have the same rounding. The
-    sum of 1/x, 1/(x + 1), ... is computed with one division.
+    scikit-learn takes the same number of terms of the series, so both functions round in the same
+    way. The sum of 1/x, 1/(x + 1), ... is computed with one division.
     """
     if x <= SMALL:
         return -EULER - 1.0 / x
@@ -94,7 +95,7 @@ def gather_words(documents, rows, desk):
 
 @helper
 def weigh_words(desk, n_ids, u, totals, offset, scale):
-    """Compute exp(E[log beta]) of the batch's words."""
+    """Write exp(E[log beta]) of the batch's words into `desk.beta`, and zeros into `desk.seen`."""
     n_topics = totals.shape[0]
     for k in range(n_topics):
         desk.fresh[k] = digamma(desk.slots.shape[0] * offset + scale * totals[k])
@@ -108,7 +109,7 @@ def weigh_words(desk, n_ids, u, totals, offset, scale):
 
 @helper
 def expect_shares(gamma, share):
-    """Compute exp(E[log theta]) of a document with the parameters `gamma`."""
+    """Write exp(E[log theta]) of a document with the parameters `gamma` into `share`."""
     total = 0.0
     for k in range(gamma.shape[0]):
         total += gamma[k]
@@ -119,7 +120,10 @@ def expect_shares(gamma, share):
 
 @helper
 def place_values(documents, row, desk):
-    """Write the slots of the document's words; return its first value and their number."""
+    """Write the slots of a document's words into `desk.places`.
+
+    Return the place of the document's first value, and its number of values.
+    """
     begin, end = documents.begins[row], documents.begins[row + 1]
     for k in range(begin, end):
         desk.places[k - begin] = desk.slots[documents.words[k]]
@@ -137,7 +141,10 @@ def weight_of(share, beta, count, eps):
 
 @helper
 def fit_document(documents, begin, n_values, desk, gamma, prior, most, tol, eps):
-    """Iterate a document's parameters until they change by less than `tol` on average."""
+    """Iterate a document's parameters `gamma`, in place, until their mean change is below `tol`.
+
+    There are at most `most` passes. `desk.share` must contain the shares for the first `gamma`.
+    """
     n_topics = gamma.shape[0]
     share, fresh = desk.share, desk.fresh
     for _ in range(most):
@@ -160,9 +167,9 @@ def fit_document(documents, begin, n_values, desk, gamma, prior, most, tol, eps)
 
 @helper
 def see_document(documents, begin, n_values, desk, gamma, prior, eps):
-    """Add a document's statistics of words and topics; return its part of the evidence's bound.
+    """Add a document's counts to `desk.seen`; return its part of the lower bound of the evidence.
 
-    The lower bound is Hoffman et al. 2010, equation 4, without the topics' terms.
+    The bound is equation 4 of Hoffman et al. 2010, without the topics' terms.
     """
     share, bound, total = desk.share, 0.0, 0.0
     for k in range(n_values):
@@ -187,15 +194,17 @@ def see_document(documents, begin, n_values, desk, gamma, prior, eps):
 def expect(documents, rows, u, totals, offset, scale, desk, gammas, prior, most, tol, eps):
     """Fit the documents' shares of topics, given the topics (the E-step of Algorithm 2).
 
-    gammas : float64 [n_rows of the batch, n_topics], each document's start values, overwritten by
+    Return the number of the batch's words and the sum of the documents' bounds. After the call
+    `desk.ids` lists these words, and `desk.seen` contains their expected counts in each topic.
+
+    rows : numbers of the batch's documents
+    u, totals : the model's vector, and its sum over all words for each topic
+    offset, scale : constants of the model, ``lambda = offset + scale u``
+    gammas : float64 [number of documents, n_topics], each document's start values, overwritten by
         its fitted parameters
-    offset, scale : numbers of the model, ``lambda = offset + scale u``
     most : largest number of passes over a document
     tol : mean change below which the passes end
-    eps : number added to each likelihood, against a division by zero
-
-    Returns the number of the batch's words and the sum of the documents' bounds. `desk.ids` then
-    lists the words, and `desk.seen` contains their counts in each topic.
+    eps : constant added to each likelihood, which prevents a division by zero
     """
     n_ids = gather_words(documents, rows, desk)
     weigh_words(desk, n_ids, u, totals, offset, scale)
@@ -215,7 +224,11 @@ def expect(documents, rows, u, totals, offset, scale, desk, gammas, prior, most,
 
 @kernel
 def spread(desk, n_ids, factor, out):
-    """Add a batch's statistics, times a factor, to a vector of statistics and their sums."""
+    """Add a batch's expected counts, times a factor, to a vector of counts and their sums.
+
+    desk, n_ids : as `expect` has left and returned them
+    out : float64, counts of each word and topic, then their sum over the words for each topic
+    """
     n_topics = desk.share.shape[0]
     last = desk.slots.shape[0] * n_topics
     for i in range(n_ids):
@@ -228,9 +241,9 @@ def spread(desk, n_ids, factor, out):
 
 @kernel
 def add_step(desk, n_ids, factor, vector):
-    """Add a batch's step by atomic adds to a vector that others may change; no add is lost.
+    """Add a batch's step to a vector that other workers may write; the atomic adds lose nothing.
 
-    The vector's last number counts the steps.
+    vector : float64, laid out like `out` of `spread`, and then the number of steps so far
     """
     n_topics = desk.share.shape[0]
     last = desk.slots.shape[0] * n_topics
@@ -249,7 +262,10 @@ def add_step(desk, n_ids, factor, vector):
 
 @kernel
 def topics_bound(u, totals, offset, scale, prior):
-    """Return the topics' terms of the evidence's bound: minus their divergence from the prior."""
+    """Return the topics' terms in the bound of the evidence.
+
+    They are minus the divergence of the topics from the prior.
+    """
     n_topics = totals.shape[0]
     n_words = u.shape[0] // n_topics
     bound = 0.0
