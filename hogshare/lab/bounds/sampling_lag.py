@@ -204,8 +204,8 @@ def psp_second_moment(lags: Any, run: SamplingRun) -> float:
 def psp_mean_bound(within: float, run: SamplingRun) -> float:
     """Compute the upper bound (54) of the mean lag, whatever the law f within the staleness.
 
-    It is ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)`` with ``S = 1 / (F(r) + a + ... + a^(T -
-    r))``.
+    It is ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)``, where S is
+    ``1 / (F(r) + a + ... + a^(T - r))``.
 
     Returns
     -------
@@ -342,9 +342,9 @@ def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, 
 def _geometric(log_a: float, m: int) -> tuple[float, float, float]:
     """Sum ``a^j``, ``j a^j`` and ``j^2 a^j`` over j = 1..m, by the bits of m from the highest.
 
-    The sum of n terms becomes the sum of 2 n terms by ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i =
-    1..n) g(n + i)``, and the sum of n + 1 terms by adding one term. Nothing is subtracted, so no
-    digits are lost for any a.
+    The sum of n terms becomes the sum of 2 n terms by
+    ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i = 1..n) g(n + i)``, and the sum of n + 1 terms by
+    adding one term. Nothing is subtracted, so no digits are lost for any a.
     """
     zeroth = first = second = 0.0
     n = 0

@@ -1,10 +1,10 @@
 """The race of topic models, to a relative distance from the best known perplexity.
 
 The words of a held-out document are split in halves at random. The document's shares of topics are
-inferred from the first half, and the second half is predicted. The perplexity is ``exp(-mean log
-p)`` over the second halves, with the topics' means. (scikit-learn's own `perplexity` is another
-quantity.) A model is a library's topic-word matrix, float of shape (n_topics, n_words). The shares
-are inferred in the same way for all libraries.
+inferred from the first half, and the second half is predicted. The perplexity is
+``exp(-mean log p)`` over the second halves, with the topics' means. (scikit-learn's own
+`perplexity` is another quantity.) A model is a library's topic-word matrix, float of shape
+(n_topics, n_words). The shares are inferred in the same way for all libraries.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ is ``seconds(1) / seconds(p)``, both to the same objective (as in Lian et al. 20
 an update of the master (con) or a write cycle (incon). The gradients are those of a linear problem;
 block times are drawn. The iteration speedup shows the cost of stale gradients. The time speedup
 also includes the cost of reading, of writing, and of the links at the model's home. The papers'
-tables are for networks, and serve as a comparison only. ``hogshare bench speedup --runtime
-simulator`` measures networks.
+tables are for networks, and serve as a comparison only. Networks are measured by
+``hogshare bench speedup --runtime simulator``.
 
 If the step size is too long, stale gradients act like momentum, and the iteration speedup exceeds
 the number of workers. With a still longer step size, the run diverges. The default step size times

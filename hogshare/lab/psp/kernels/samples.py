@@ -4,11 +4,11 @@ A worker is *near* another worker if its clock is behind by at most the stalenes
 sample repeat after a fixed time. Their queue is therefore always sorted, and a ring suffices.
 
 If every poll draws a new sample, only the sample's number of near workers matters. If m of the n
-other workers are near, k workers drawn without replacement are all near with probability m / n * (m
-- 1) / (n - 1) * ... (k factors). A poll compares one random number with this product. m is
-``at_least[clock - staleness]`` minus the worker itself. For each clock the cache has two chances:
-for m, and for a slightly larger number. The chance only grows as other workers advance, and few
-random numbers fall between the two chances.
+other workers are near, k workers drawn without replacement are all near with probability
+m / n * (m - 1) / (n - 1) * ... (k factors). A poll compares one random number with this product. m
+is ``at_least[clock - staleness]`` minus the worker itself. For each clock the cache has two
+chances: one for m, and one for a slightly larger number. The chance only grows as other workers
+advance, and few random numbers fall between the two chances.
 
 A worker with a fixed sample waits for the first worker of its sample that is too far behind. It is
 in that worker's list of watchers, and is notified when that worker's clock advances. Clocks only
