@@ -1,8 +1,8 @@
 """Names for the places in the arrays that workers share: one list, used by kernels and views.
 
-Integer words that different workers write have a distance of 16 words (128 bytes), so no two share
-a cache line or its neighbour; processors fetch lines in pairs. No code reads the words in ascending
-order, because processors would then fetch further ahead (`hogshare.shm.spacing`).
+Integer words that different workers write have a distance of 16 words (128 bytes). Processors fetch
+cache lines in pairs, so no two such words are in the same pair. If code read the words in ascending
+order, processors would fetch further ahead; so no code does (`hogshare.shm.spacing`).
 """
 
 WORD = 16  # int64 words between two control words: 128 bytes
@@ -26,7 +26,7 @@ LIMIT = (
     10 * WORD
 )  # epochs after which workers pause until the caller has checked; see `epoch_schedule`
 REPAIR_WANTED = 11 * WORD  # number of repairs of the rows' sums that the monitor has asked for
-REPAIRED = 12 * WORD  # number of repairs that are done, or replaced by a later one
+REPAIRED = 12 * WORD  # number of repairs that are done, or replaced by a later repair
 SUMMER = 13 * WORD  # 1 + the worker that sums anew; 0: none; -repair: open to the first worker
 GENERATION = 14 * WORD  # number of releases of the throttled barrier so far
 SECTION = 15 * WORD  # rounds times workers plus the section's worker, see `ordered_rounds`

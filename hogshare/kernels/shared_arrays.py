@@ -71,7 +71,7 @@ class Vector(NamedTuple):
     intercept_curvature : float64 [1], the intercepts' curvature
     segments : int64 [n_segments * WORD], 1 + the owner of each segment, or 0
     rarity : float32 [n_features], number of rows divided by the number of rows that have the
-        feature (only lock-free and SAGA)
+        feature (empty unless the vector is lock-free or the rule is SAGA)
     """
 
     w: np.ndarray

@@ -122,8 +122,8 @@ class Weights(NamedTuple):
     curvature : float32 [n_features]
     of_intercepts : float64 [1], the intercepts' curvature
     etas : float64 [n_columns], step sizes
-    rows : number of rows that a change comes from
-    decay : strength of l2
+    rows : number of rows whose steps make a change
+    decay : strength of the l2 part of the penalty
     clips : whether l1 makes exact zeros
     """
 

@@ -1,6 +1,6 @@
-"""A worker's part in its centre after a block, in one call: fold, send, take in, wait briefly.
+"""The work of a worker for its centre after a block, in one call: fold, send, take in, wait.
 
-    LOCK    take the centre's lock, and finish what a dead owner of it had begun
+    LOCK    take the centre's lock, and finish the operation of a dead owner
     FOLD    once per block: fold the worker's change, and advance the centre's clock
     SEND    send the changes that pass the filter to each reader not yet notified of this clock
     TAKE    take the messages of other centres; in step, once every awaited message has come
@@ -92,7 +92,7 @@ class CentreTerms(NamedTuple):
         any block
     difference : number of clocks by which a centre may be ahead of the slowest centre
     delay : seconds from the first failed attempt to send until values are announced
-    queue : number of slots of an edge; the last one is reserved for announcements
+    queue : number of slots of an edge; the last slot is reserved for announcements
     kind : one of `centre_edges.ABSOLUTE`, `RELATIVE`, `GIVEN`
     hard : float64 [1] or [n], thresholds
     soft : the threshold to which `hard` is eased; NaN if it is not eased
@@ -594,7 +594,7 @@ def take_lock(book, table, me, centre):
 
 @exact_helper
 def bring_to_an_end(book, where, box, live, centre, way):
-    """Finish what a dead owner of the lock had begun, as its journal says."""
+    """Finish the operation that a dead owner of the lock had begun, as the journal says."""
     journal = book.journal[centre]
     doing, edge, number = (
         journal[centre_edges.J_DOING],

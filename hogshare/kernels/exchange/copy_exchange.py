@@ -58,7 +58,7 @@ from hogshare.kernels.rules.sgd_steps import fold_scale
 TRY = np.int64(0)
 WAIT = np.int64(1)
 ALL = np.int64(2)
-PART = np.uint64(256)  # coordinates folded while the next ones are fetched
+PART = np.uint64(256)  # number of coordinates that are folded while the next PART is fetched
 
 
 @inlined
@@ -166,6 +166,8 @@ def fold_segment(
 @helper
 def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows, carry):
     """Exchange intercepts and means of duals; the caller has taken the first segment's word.
+
+    The shared values, the copy's values and the copy's bases are written.
 
     carry : see `fold_segment`
     """

@@ -699,8 +699,10 @@ def wait_for_mail(schedule, mail, polls):
 def serve(plan, schedule, vector, mail, n_rounds, polls):
     """Do the master's work for a while; return the number of messages taken, or OVER.
 
-    If no worker is in the run (it is over, or all workers pause), an unfinished sum is applied.
+    If no worker is in the run, because the run is over or all workers pause, an unfinished sum is
+    applied. If SERVING is taken, the call does no work and returns 0.
 
+    n_rounds : largest number of rounds; a round takes at most one message of each worker
     polls : number of polls for the first message, see `wait_for_mail`
     """
     control = schedule.control

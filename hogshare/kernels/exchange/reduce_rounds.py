@@ -31,9 +31,10 @@ MESSAGES, BYTES = range(2)
 class Round(NamedTuple):
     """The constants of a worker's rounds.
 
-    out : int64, edges that the worker sends along
+    out : int64, edges along which the worker sends
     into : int64, edges that the worker reads, ordered by their senders
-    shares : float64 [1 + len(into)], weights of its own model and of the senders'; their sum is 1
+    shares : float64 [1 + len(into)], weights of the worker's own model and of the senders' models;
+        the sum of the weights is 1
     item : number of bytes of a value
     header : number of bytes of a message's header
     place_bytes : number of bytes of a value's place

@@ -133,7 +133,8 @@ class ForCallers(AnalysisPass):
 
     def run_pass(self, state):
         """Register as `NativeLowering` does, with a key in place of the machine code's entry."""
-        # a new bound method equals no other one, and is built in: the dispatcher accepts no other
+        # a new bound method of a built-in type: it equals no other key, and the dispatcher accepts
+        # only built-in functions
         key = [].append
         state.targetctx.insert_user_function(key, state.cr.fndesc, [state.library])
         state.cr = state.cr._replace(cfunc=key)

@@ -219,7 +219,7 @@ def meet(team, number, may_leave):
                 if may_leave and load_word(team.control, layout.STOP) != layout.RUNNING:
                     return False
                 yield_core()
-    # polled again: a worker that goes on alone raises all words, also the words of gone workers
+    # polled again: a worker that goes on alone raises the words of all workers
     return load_word(team.words, BROKEN) == 0
 
 
@@ -269,8 +269,9 @@ def ask_for_row(layer, column, own, stamps):
 def count_by_columns(rows, inputs, touched, ends):
     """Count a mini-batch's values by columns; return the number of columns to process.
 
-    touched : receives the columns that have values, if columns are late; otherwise all columns are
-        processed
+    touched : int64, overwritten with the columns that have values, if columns are late; if empty,
+        all columns are processed
+    ends : int64 (n_sparse,), overwritten with the number of values of each column
     """
     indices, n_touched = inputs.indices, 0
     if touched.shape[0] == 0:

@@ -212,7 +212,9 @@ def with_places(ratings, r):
 
 @kernel
 def squares_left(biases, ratings, first, end):
-    """Return the sum of squared residuals from mean and biases, and the largest absolute rating.
+    """Return the sum of squared residuals, and the largest absolute rating.
+
+    A residual is the rating minus the mean and the biases. The ratings from `first` to `end` count.
 
     biases : float64 (n_users + n_items,), zeros if biases are not used
     """

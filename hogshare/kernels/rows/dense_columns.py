@@ -1,4 +1,4 @@
-"""Columns of dense rows: moments of each column, and a copy of the rows in other units.
+"""Features of dense rows: moments of each feature, and a copy of the rows in other units.
 
 Writers: the caller writes its own arrays, by plain stores.
 """
@@ -11,7 +11,7 @@ from hogshare.kernels.rows.row_views import row_weight
 
 @kernel
 def add_moments(rows, every, moments):
-    """Add weighted sums of distances from the first row and of their squares, by column.
+    """Add weighted sums of distances from the first row, and of squared distances, by feature.
 
     Return the sum of the weights of the rows used.
 

@@ -20,7 +20,7 @@ import numpy as np
 from hogshare.kernels.jit.atomics import prefetch
 from hogshare.kernels.jit.decorators import inlined
 
-PREFETCH_LINES = 64  # cache lines of a row; the processor prefetches later ones by itself
+PREFETCH_LINES = 64  # cache lines of a row; the processor itself prefetches later lines
 
 
 class RowArrays(NamedTuple):

@@ -66,7 +66,7 @@ def fill_margins(rows, first, last, w, scratch, out):
 
     w : rows' dtype [n_features * n_columns]
     scratch : float64 [n_columns]
-    out : float64 [n_rows * n_columns]
+    out : float64 [n_rows * n_columns], its entries of these rows are overwritten
     """
     n_columns = scratch.shape[0]
     for r in range(first, last):
@@ -147,7 +147,7 @@ def fill_slopes(
 
 @helper
 def add_slopes(rows, first, last, slopes, n_columns, out):
-    """Add the gradient of rows ``first:last``, whose slopes are known.
+    """Add the gradient of rows ``first:last`` to `out`; `slopes` must contain the rows' slopes.
 
     slopes : float64 [n_rows * n_columns]
     out : float64 [2 or 1, n_features * n_columns], see `GradientSums.gradient`

@@ -86,7 +86,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, a
 
     w, intercept : coefficients and intercepts of the model at which the row is evaluated
     length : factor of a column's step size in the following step; 0 if no step follows
-    alone : whether no other worker may be at the same row
+    alone : whether no other worker may process the same row
     single : see `sgd_rows`
 
     Return whether any column learns, and the change of the last column (for a model of one column).
@@ -341,8 +341,8 @@ def saga_rows(
 ):
     """Take one SAGA step per row ``order[first:last]``, all columns together.
 
-    vector : only its rarity, the diagonal D, is used; the worker moves its own copy
-    alone : whether no other worker may be at the same row
+    vector : only its rarity, the diagonal D, is read; the worker writes its own copy
+    alone : whether no other worker may process the same row
     level : share of the epoch in which the step does not fall, or STEEP; see `bend`
     single : see `sgd_rows`
     """

@@ -153,7 +153,7 @@ def throttle_allows(plan, table, control, me):
 
 @helper
 def may_pass(plan, table, control, me):
-    """Return whether worker `me` may start the block after the last one it completed.
+    """Return whether worker `me` may start its next block.
 
     If so, the function writes T_PASSED and T_LAG of `me`.
     """

@@ -1,12 +1,14 @@
 """Rounds in which workers fold and claim in order: BSP that repeats bit for bit.
 
-Floating-point sums depend on their order, and so does the assignment of blocks. In an ordered run a
-worker folds and claims in its *section*. Sections follow each other: round 0 of worker 0, of worker
-1, ..., round 1 of worker 0, and so on. In a section a worker (1) folds the block that it has
-computed, (2) counts it, (3) ends the epoch if the block was its last one, and (4) claims the next
-block. When all sections of the round are over, every worker pulls the shared vector and computes
-its block. The next round's sections begin when all workers have computed. So in round k worker j of
-P workers gets the block k P + j. Every decision (an epoch's end, a step size, a stop) is taken in a
+A floating-point sum depends on the order of its terms, and the assignment of blocks depends on the
+order of claims. In an ordered run a worker folds and claims in its *section*. Sections follow each
+other: round 0 of worker 0, of worker 1, ..., round 1 of worker 0, and so on. In a section a worker
+(1) folds the block that it has computed, (2) counts the block, (3) ends the epoch if the block was
+the epoch's last block, and (4) claims the next block.
+
+When all sections of the round are over, every worker pulls the shared vector and computes its
+block. The next round's sections begin when all workers have computed. So in round k worker j of P
+workers gets the block k P + j. Every decision (an epoch's end, a step size, a stop) is taken in a
 section, while no worker computes. The model depends only on the seed and the number of workers.
 
 With a user's plane there is nothing to fold. Instead the section calls the plane, and goes on when
@@ -126,7 +128,7 @@ def end_section(schedule, me):
     state[layout.T_ROUND] += 1
     if state[layout.T_BLOCK] < 0:
         store(state, layout.T_READY, state[layout.T_ROUND])
-    # last, releasing: the next section sees all stores of this one
+    # last, releasing: the next section sees all stores of this section
     store(schedule.control, layout.SECTION, section + 1)
 
 
@@ -134,9 +136,9 @@ def end_section(schedule, me):
 def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Fold the worker's block into the shared vector, or post it to the master, and count it.
 
-    Return QUANTUM_OVER if the section goes on now. Otherwise the section goes on at the next call,
-    and the answer says what happens before: QUANTUM_GATHER for the step of a split mini-batch,
-    QUANTUM_WAIT for the master, QUANTUM_RECORD or QUANTUM_EPOCH.
+    Return QUANTUM_OVER if the section goes on now. Otherwise return the reason to leave the quantum
+    first; the section goes on at the next call. The reasons are QUANTUM_GATHER (the step of a split
+    mini-batch), QUANTUM_WAIT (for the master), QUANTUM_RECORD and QUANTUM_EPOCH.
     """
     state = schedule.table[me]
     if state[layout.T_PART] > 0:

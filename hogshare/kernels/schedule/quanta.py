@@ -111,6 +111,7 @@ def quantum_for(plan: Any, rule: Any, n_columns: int, outside: bool) -> Any:
 
     plan : `EpochPlan`
     rule : `sgd_steps.RuleNumbers`
+    n_columns : number of columns of the model
     outside : whether the problem's steps are taken outside of kernels
     """
     step = OUTSIDE if outside else COPY if plan.copied else ROWS

@@ -1,6 +1,6 @@
 """The monitor's writes on behalf of dead workers: no other code writes another worker's row.
 
-Only the caller's main thread calls them, never a run's kernels.
+Only the caller's main thread calls these functions; a run's kernels never call them.
 """
 
 from hogshare.kernels import layout

@@ -148,7 +148,7 @@ def shared_quantum(method, lock_free, ordered, single, outside, cells):
                 if outside and ticket != layout.FINISH_EPOCH:
                     return begin_step(schedule, private, me)
                 n_rows = 0
-            if cells:  # a constant: Numba compiles either this branch or the other ones
+            if cells:  # a constant: Numba compiles either this branch or the other branches
                 if ticket != layout.FINISH_EPOCH:
                     n_rows = cell_of_factors(rows, rule, plan, schedule, vector, private, ticket)
             elif not outside and ticket != layout.FINISH_EPOCH:

@@ -94,7 +94,7 @@ def stale_quantum(outside):
 
     outside : whether steps are taken between two calls, see `quanta`. If so, a step is taken on the
         private copy after its last part has been read, and a quantum handles one block: the block
-        that the worker has begun, or a new one.
+        that the worker has begun, or a new block.
     """
 
     def take_quantum(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):

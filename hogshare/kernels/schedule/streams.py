@@ -49,7 +49,7 @@ def shuffle(permutation, seed):
 @inlined
 def epoch_state(seed, epoch):
     """Return the first state of an epoch's random stream; never zero."""
-    # in 64 bits, so that nothing overflows without the JIT either
+    # in 64 bits, so nothing overflows if the JIT is off
     state = np.uint32((np.int64(seed) + np.int64(epoch) * 2654435769) % 4294967296)
     return np.uint32(1) if state == 0 else state
 

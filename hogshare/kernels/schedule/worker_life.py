@@ -118,7 +118,7 @@ def apply(row: np.ndarray, event: int) -> bool:
 
 
 def story(row: np.ndarray) -> list[str]:
-    """Return the last moves of a worker, the oldest first.
+    """Return the names of a worker's last moves, the oldest first; at most N_REMEMBERED.
 
     row : int64 array of shape (N_TABLE,), the worker's row of the table
     """
