@@ -1,4 +1,4 @@
-"""Rules: they make a step from a block of rows."""
+"""Rules, which make a step from a block of rows."""
 
 from hogshare.rules.adam import Adam
 from hogshare.rules.protocol import Rule

@@ -19,39 +19,39 @@ from hogshare.system import ranges
 class Adam(Rule):
     """Divide the running mean of gradients by the root of the running mean of their squares.
 
-    For problems defined by a gradient: networks, torch modules, users' gradients. With ``BSP``, the
-    default for several workers, each worker computes a part of a mini-batch and the run has one
-    pair of means: the steps equal the steps of one worker. With another barrier, each worker has
-    its own means, computed from its own gradients. If a worker takes one in n of the run's steps
-    (n is measured), it multiplies its means by ``1 - n (1 - beta)`` at a step, but at least by 0.
-    The means then span as many steps of the run as with one worker
-    (`hogshare.rules.gradient_options.shortened`).
+    This rule is for problems that are defined by a gradient: networks, torch modules, users'
+    gradients. With ``BSP``, the default for several workers, each worker computes a part of a
+    mini-batch, and the run has one pair of means. So the steps equal the steps of one worker. With
+    another barrier, each worker has its own means, computed from its own gradients. Let a worker
+    take one in n of the run's steps, where n is measured. At each of its steps, the worker
+    multiplies its means by ``1 - n (1 - beta)``, but at least by 0. So the means span as many steps
+    of the run as with one worker (`hogshare.rules.gradient_options.shortened`).
 
     Parameters
     ----------
     batch : int, default=None
-        Number of rows of a step; None: the rows of a block.
+        Number of rows of a step; by default the rows of a block.
     beta_1 : float, default=0.9
-        Factor of the mean of gradients at each step; from 0 to below 1.
+        Factor of the mean of gradients at each step: at least 0 and below 1.
     beta_2 : float, default=0.999
-        Factor of the mean of squares at each step; from 0 to below 1.
+        Factor of the mean of squares at each step: at least 0 and below 1.
     epsilon : float, default=1e-8
         Number that is added to the root of the corrected mean of squares.
     epsilon_hat : bool, default=False
-        Whether epsilon is added before the means are corrected for their zeros at the start, as in
-        scikit-learn's networks.
+        Whether epsilon is added to the root before the means are corrected for their start at zero,
+        as in scikit-learn's networks.
     weight_decay : float, default=0.0
-        In each step, the vector also shrinks by this number times the step size (AdamW).
+        Each step also shrinks the vector by this number times the step size (AdamW).
     clip : float, default=None
         Largest Euclidean norm of a gradient; longer gradients are scaled down to this norm.
     average : int or bool, default=0
-        Average the iterates after this number of rows; True: average from the first row on. 0: do
-        not average.
+        Number of rows after which the iterates are averaged. If True, they are averaged from the
+        first row on. If 0, they are not averaged.
 
     Notes
     -----
-    Sources: Kingma and Ba 2015, Algorithm 1 (with `epsilon_hat`, the form at the end of section 2);
-    for the decay, Loshchilov and Hutter 2019.
+    Source of the steps: Kingma and Ba 2015, Algorithm 1; with `epsilon_hat`, the form at the end of
+    section 2. Source of the decay: Loshchilov and Hutter 2019.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Adam(Rule):
         ranges.flag(epsilon_hat=self.epsilon_hat)
 
     def state(self, n_params: int) -> Shapes:
-        """Return the shapes of both means and of their number of steps."""
+        """Return the shapes of both means and of the number of steps."""
         mean = (n_params,), "vector"
         return {"mean": mean, "square": mean, "steps": ((1,), "int64")}
 
@@ -96,7 +96,7 @@ class Adam(Rule):
         return replace(self, beta_1=beta_1, beta_2=beta_2)
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """Count a step; return its numbers for a kernel."""
+        """Count a step in the state, and return its arguments for a kernel."""
         (own,) = state
         steps = own["steps"]
         steps += 1
@@ -107,7 +107,7 @@ class Adam(Rule):
         return momentum.ADAM, own["mean"], own["square"], size, *betas, least
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Count several steps; return their numbers for a kernel, computed at once."""
+        """Count several steps in the state, and return their arguments for a kernel."""
         (own,) = state
         t = own["steps"][0] + np.arange(1.0, len(etas) + 1.0)
         own["steps"] += len(etas)
@@ -119,6 +119,6 @@ class Adam(Rule):
         return momentum.ADAM, own["mean"], own["square"], table
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """Overwrite the gradient with the step."""
+        """Overwrite the gradient with the step, and change the means in `state`."""
         kind, mean, square, *numbers = self.descent(eta, *state)
         momentum.step(gradient, mean, square, kind, *numbers)

@@ -12,20 +12,20 @@ from hogshare.rules.sdca import SDCA
 from hogshare.system.messages import own
 
 AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # the names in `solve`
-# A row's reach is the loss's curvature times mean |x|^2 / (alpha n). SDCA needs more epochs for a
-# longer reach. SAGA needs more epochs if the directions of the data are uneven; the number of
-# features per row is a proxy for this unevenness.
+# The reach of rows is the curvature of the loss times mean |x|^2 / (alpha n). SDCA needs more
+# epochs for a longer reach. SAGA needs more epochs if the data vary much more in some directions
+# than in others. The number of features per row is a proxy for this unevenness.
 FEW = 1.0  # up to this number of rows per feature, SDCA is faster for any reach
-WIDE = 2.5  # up to this number, it is faster for reaches up to the limits that follow
+WIDE = 2.5  # up to this number, SDCA is faster for reaches up to the limits below
 LONG_IF_WIDE = 10.0
 # the limit for the log loss, whose curvature at an optimum is far below its bound
 LONG_IF_WIDE_AND_FLAT = 30.0
 # the limit for losses with kinks: a visit of SDCA moves a dual variable by its range over the reach
 LONG_IF_WIDE_AND_KINKED = 4.0
 LONG_IF_KINKED = 0.05
-TALL = 100.0  # from this number of rows per feature, SAGA profits from the data's own curvature
-LONG_IF_TALL = 0.35  # with at least TALL, SAGA is faster from this reach
-LONG = 1.0  # with fewer rows, it is faster from this reach
+TALL = 100.0  # from this number of rows per feature, the data's own curvature helps SAGA
+LONG_IF_TALL = 0.35  # with at least TALL rows per feature, SAGA is faster from this reach
+LONG = 1.0  # with fewer rows per feature, SAGA is faster from this reach
 # from this ratio of the largest to the mean squared norm, one step size fits the rows badly
 UNEVEN = 2.0
 UNEVEN_IF_TALL = 3.0
@@ -36,17 +36,17 @@ TOO_LONG = 30.0  # from this reach, SDCA takes too many epochs even for uneven r
 def automatic_rule(
     problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
 ) -> SDCA | SAGA:
-    """Choose SDCA for many features, uneven rows, or rows of a short reach; else SAGA.
+    """Choose SDCA for many features, uneven rows, or rows of a short reach; otherwise SAGA.
 
-    SAGA draws uneven rows by importance, unless rows must be read in a given order
-    (`shuffle=False`, or rows in a file larger than memory). `from_anywhere` requires a rule that
-    can begin at any model without a memory: SAGA. Divided columns also require SAGA, since SDCA's
-    model is a sum of rows divided by one penalty.
+    SAGA draws uneven rows by importance, unless rows must be read in a given order, because of
+    `shuffle=False` or because the rows are in a file larger than memory. With `from_anywhere` the
+    rule must be able to begin at any model without a memory, so the choice is SAGA. Divided columns
+    also require SAGA, because SDCA's model is a sum of rows divided by one penalty.
 
-    If the loss has kinks, SAGA uses proximal points instead of gradients. Rows of any size are
-    suitable for these, so rows are drawn uniformly.
+    If the loss has kinks, SAGA uses proximal points instead of gradients. Proximal points suit rows
+    of any size, so rows are drawn uniformly.
 
-    Raises ValueError for the perceptron's loss, for which a model of zeros is always an optimum.
+    Raises ValueError for the perceptron loss, for which a model of zeros is always an optimum.
     """
     if problem.loss == "perceptron":
         raise ValueError(
@@ -69,7 +69,7 @@ def automatic_rule(
     reach = curvature * mean / (problem.l2 * problem.n_all)
     limit = LONG_IF_TALL if tall else LONG
     if uneven and not free:
-        # one step size for all rows is too short for most of them; the number of SDCA's epochs
+        # one step size for all rows would be too short for most rows; the number of SDCA's epochs
         # grows as the root of the reach
         limit = min(TOO_LONG, limit * (unevenness / UNEVEN_IF_TALL) ** 2) if tall else TOO_LONG
     elif uneven and not tall and unevenness <= VERY_UNEVEN:
@@ -85,7 +85,7 @@ def automatic_rule(
 
 
 def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
-    """Choose SDCA for text, for short rows, and for very long rows with as many features."""
+    """Choose SDCA for text, short rows, and very long rows with many features; otherwise SAGA."""
     reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_all)
     limit = LONG_IF_KINKED
     if reach > limit and problem.n_all <= WIDE * problem.n_features:
@@ -100,10 +100,11 @@ def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
 def occurring_features(problem: RowProblem, every: int = 1) -> float:
     """Estimate the number of features that occur, from a sample of every `every`-th row.
 
-    For dense rows, all features occur. A hashed matrix may have many columns that never occur. If
-    `once` and `twice` are the numbers of features that occur in the sample once and twice, about
-    ``once (once - 1) / (2 (twice + 1))`` features occur besides the sample's features (Chao 1984,
-    Scandinavian Journal of Statistics 11, in its bias-corrected form).
+    In dense rows, all features occur. A hashed matrix may have many columns that never occur. Let
+    `once` and `twice` be the numbers of features that occur in the sample once and twice. Then
+    about ``once (once - 1) / (2 (twice + 1))`` features occur that are not in the sample (Chao
+    1984, Scandinavian Journal of Statistics 11, in its bias-corrected form). All ranks that have a
+    part of the rows must call this function.
     """
     if not problem.is_sparse:
         return float(problem.n_features)

@@ -7,7 +7,7 @@ from hogshare.system import ranges
 
 
 def store_options(rule: Rule) -> None:
-    """Check a rule's options, and store whole numbers as ints (the rule may be frozen)."""
+    """Check a rule's options, and store whole numbers in the rule as ints; it may be frozen."""
     if isinstance(rule.average, bool):
         object.__setattr__(rule, "average", int(rule.average))
     ranges.store_whole(0, rule, "average")
@@ -24,11 +24,12 @@ def shortened(share: float, period: float) -> float:
     share : the factor at each step of the run
     period : number of steps of the run per step of the worker, including the worker's own step
 
-    A mean with the factor b spans about ``1 / (1 - b)`` steps, and on average a gradient moves the
-    vector ``b / (1 - b)`` steps late. A worker that takes one step in n reads the vector n - 1
-    steps late. With b' in place of b, a gradient acts ``n b' / (1 - b') + n - 1`` steps late. This
-    equals ``b / (1 - b)``, the delay with one worker, if ``1 - b' = n (1 - b)``: staleness is then
-    a part of the momentum (Mitliagkas, Zhang, Hadjis and Re 2016, "Asynchrony begets momentum").
-    For n of at least ``1 / (1 - b)``, the factor is 0.
+    A mean with the factor b spans about ``1 / (1 - b)`` steps. On average a gradient moves the
+    vector with a delay of ``b / (1 - b)`` steps. A worker that takes one step in n reads the vector
+    n - 1 steps late. With the factor b', the delay of a gradient is ``n b' / (1 - b') + n - 1``
+    steps in total. This equals ``b / (1 - b)``, the delay with one worker, if
+    ``1 - b' = n (1 - b)``. In this way staleness replaces a part of the momentum (Mitliagkas,
+    Zhang, Hadjis and Re 2016, "Asynchrony begets momentum"). If n is at least ``1 / (1 - b)``, the
+    factor is 0.
     """
     return max(0.0, 1.0 - period * (1.0 - share))

@@ -1,9 +1,10 @@
 """The pace of rules with a memory of rows: rows between exchanges, and length of local steps.
 
-These rules converge linearly, so a lost epoch costs a factor of the convergence. See
-`docs/exchange.md` for the derivations, and `docs/tried/2026-11/exchange.md` for the measurements
-behind the numbers. The plane determines the cost of an exchange (`hogshare.planes.shared`). This
-file also computes how often a rule that draws rows visits each row.
+These rules converge linearly: each epoch divides the error by a factor, which is lost with a lost
+epoch. `docs/exchange.md` has the derivations, and `docs/tried/2026-11/exchange.md` has the
+measurements from which the numbers come. The plane determines the cost of an exchange
+(`hogshare.planes.shared`). This file also computes how often a rule that draws rows visits each
+row.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from hogshare.system.interrupts import errstate
 def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> np.ndarray:
     """Return the mean number of visits of each row in an epoch.
 
-    Half of the visits are distributed equally over all rows, and half in proportion to a bound of
-    the curvature of a row's loss. Because of the first half, the memory entries of flat rows do not
-    become old, and a row's step (which is divided by its chance) is at most twice its step with
-    uniform visits.
+    Half of the visits are distributed equally over all rows. The other half is distributed in
+    proportion to a bound of the curvature of a row's loss. Because of the first half, the memory
+    entries of rows with little curvature do not become old. For the same reason, the step of a row,
+    which is divided by the row's chance, is at most twice the step with uniform visits.
 
     Source: Schmidt et al. 2015, "Non-uniform stochastic average gradient method for training
     conditional random fields".
@@ -44,40 +45,41 @@ def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) ->
     with errstate(all="ignore"):  # squared norms may overflow
         smoothness *= problem.row_sizes() * chances
         total = smoothness.sum()
-    # rows of this size end the run with a message later
+    # rows of this size end the run later, with a message
     if total == 0.0 or not np.isfinite(total):
         return chances
     return np.asarray(0.5 * chances + 0.5 * smoothness * (chances.sum() / total))
 
 
 def largest_share(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> float:
-    """Return the largest share of all visits that goes to one row."""
+    """Return the largest share of all visits that one row receives."""
     if rule.sampling == "uniform":
         return 1.0 / problem.n_rows
     chances = row_chances(problem, rule, held_out)
     return float(chances.max() / chances.sum())
 
 
-# An interval's spread is the ratio of all rows to all workers' rows between two exchanges.
+# The spread of an interval is the number of all rows divided by the number of rows that all workers
+# visit between two exchanges.
 SPREAD = 16  # least spread
 FREE = 40  # from this spread on, exchanges cost no epochs
 FREE_OF_TWO = 8  # the same for two workers of SDCA whose steps are stretched in full
 TOGETHER = 2  # most visits of all workers to one row between two exchanges
-DELAY = 8  # SAGA carries withheld changes if the ratio of rows to a reading's age is at least this
-FRESH = 12  # from this ratio on, carrying costs hardly an epoch
+DELAY = 8  # SAGA carries withheld changes if rows / age of a reading is at least this
+FRESH = 12  # from this ratio on, carrying hardly costs an epoch
 DEAREST = 2.0  # largest estimated cost of an exchange for SAGA, as a multiple of its rows' time
-BEARABLE = 0.2  # share of the easy interval, after which an exchange costs a tenth
+BEARABLE = 0.2  # share of the easy interval at which exchanges take a tenth of the time
 FEWEST = 64  # fewest rows between exchanges
-MOST_ABREAST = 64  # most windows of neighbours; with eight rows of text each, half a megabyte
-LONGEST = 2.0 / 3.0  # the constant step of SAGA, times L, that is stable on all rows tried
+MOST_ABREAST = 64  # most windows; with eight rows of text each, they have half a megabyte
+LONGEST = 2.0 / 3.0  # largest constant step of SAGA, times L, that is stable on all rows tried
 
 
 class Pace(NamedTuple):
-    """The settings of rules that remember rows, chosen together.
+    """The settings of rules that remember rows, which depend on each other.
 
     interval : number of rows between two exchanges of a worker
     stretch : factor of a worker's steps in its own copy
-    carry : whether the changes that an exchange withholds stay in the copy
+    carry : whether the changes that an exchange withholds stay in the worker's copy
     level : share of an epoch in which SAGA's step is level before it falls
     """
 
@@ -100,15 +102,15 @@ def pace_of(
 ) -> Pace:
     """Choose the pace of a rule that remembers rows, on `n_rows` of the problem's rows.
 
-    If SAGA's steps are not stretched, they may fall within an epoch. This gains more than a
-    stretch, but withheld changes must then be carried, so exchanges must be more frequent. It is
-    worthwhile if an exchange is cheap, or if exchanges would not be less frequent with a stretch.
+    SAGA's steps may either be stretched, or fall within an epoch. Falling steps gain more, but then
+    withheld changes must be carried, which requires more frequent exchanges. So the steps fall if
+    an exchange is cheap, or if exchanges would not be less frequent with stretched steps.
 
     interval : number of rows between exchanges that the plane requests
     automatic : whether `interval` depends only on the cost of an exchange
-    worthwhile : number of rows that are worth the waiting time, if all workers wait for each other
-        between exchanges; 0 if they do not wait
-    limits : least and most rows between exchanges that the run's other choices allow
+    worthwhile : number of rows whose time is worth the waiting time, if all workers wait for each
+        other between exchanges; 0 if they do not wait
+    limits : least and largest number of rows between exchanges that the run's other choices allow
     """
     l1 = numbers.l1_ratio
     least, most = limits
@@ -137,13 +139,13 @@ def pace_of(
 def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
     """Return the largest factor of a worker's steps in its own copy.
 
-    The factor is used in `hogshare.kernels.exchange.copy_exchange`. A step of SDCA goes a share of
-    the way to the optimum of its row alone; the factor is one over the share of the largest row. A
-    step of SAGA may be 2 / (3 L), above which its own steps become unstable (`saga_step`), or less
-    if uneven rows are drawn by importance. The factor is 1 for losses with kinks, because both
-    rules then go all of the way, and for SAGA with l1, because its zeros are exact. In its first
-    epoch, SDCA goes further than this counts (`hogshare.kernels.rules.dual_ascent`); with up to 32
-    workers, this did no harm.
+    `hogshare.kernels.exchange.copy_exchange` uses this factor. A step of SDCA goes a share of the
+    way to the optimum of its row alone, and the factor is one over this share for the largest row.
+    A step of SAGA may be at most 2 / (3 L), above which steps become unstable (`saga_step`), and
+    less if uneven rows are drawn by importance. The factor is 1 for losses with kinks, because a
+    step of either rule then goes the whole way. It is 1 for SAGA with l1, because SAGA's zeros are
+    exact. In its first epoch, SDCA takes longer steps than this function assumes
+    (`hogshare.kernels.rules.dual_ascent`). With up to 32 workers, these steps did no harm.
     """
     if problem.loss in losses.KINKED:
         return 1.0
@@ -154,7 +156,7 @@ def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumber
         return 1.0 + 1.0 / max(reach, 1e-300)
     if numbers.l1_ratio > 0.0:
         return 1.0
-    mean, largest = problem.norms  # of all rows: a sample may miss the row that diverges
+    mean, largest = problem.norms  # of all rows: a sample may miss the row whose steps diverge
     limit = np.inf
     if rule.sampling == "importance":
         # a step that `CAUTION` has shortened must not be stretched to make up for it
@@ -165,11 +167,12 @@ def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd_steps.RuleNumber
 
 
 def oldest_reading(n_workers: int, stretch: float) -> float:
-    """Return the age of the oldest reading, in intervals, if withheld changes are carried.
+    """Return the age of the oldest reading if withheld changes are carried, in intervals.
 
-    For a hot coordinate, an exchange passes only the share stretch / n_workers of a change. The
-    withheld part arrives about n_workers / stretch exchanges later, and before each of these
-    exchanges, every worker has an interval of its own.
+    A reading is a value of the vector from which a worker computes a step. For a coordinate that
+    all workers change, an exchange passes only the share stretch / n_workers of a change. The
+    withheld part arrives about n_workers / stretch exchanges later. Before each of these exchanges,
+    all n_workers workers complete an interval.
     """
     return n_workers * n_workers / stretch
 
@@ -180,15 +183,16 @@ def interval_with_memory(
     """Return the number of rows between exchanges for rules that gain a factor in every epoch.
 
     interval : the least number of rows, from the cost of an exchange
-    easy : the number of rows with which an exchange costs almost nothing
+    easy : the number of rows at which an exchange costs almost nothing
 
-    The larger the share of the rows that all workers have between two exchanges, the smaller is the
-    progress per epoch (SDCA on text takes 1.02 times the epochs at a share of a fortieth, 1.05 at a
-    twentieth, 1.2 at a tenth). Up to a fortieth, exchanges are as rare as `easy` allows. The cost
-    of exchanges makes them rarer at most up to a sixteenth. Two workers of SDCA whose steps are
-    stretched in full go up to an eighth: they lose a fiftieth of their epochs and gain more in
-    time. SAGA exchanges so often that it can carry withheld changes, unless this is too expensive
-    (the estimate is four times the measurement), and somewhat more often if this is cheap.
+    Consider the share of all rows that all workers visit between two exchanges. The larger this
+    share, the smaller is the progress per epoch. For example, SDCA on text takes 1.02 times the
+    epochs at a share of 1/40, 1.05 times at 1/20, and 1.2 times at 1/10. Up to a share of 1/40, the
+    number of rows is `easy`. The cost of exchanges may increase the share to 1/16 at most. Two
+    workers of SDCA whose steps are stretched in full go up to 1/8: they take 1/50 more epochs, but
+    save more time than this. SAGA exchanges so often that it can carry withheld changes, unless
+    this is too expensive (the estimated cost is four times the measured cost). If exchanges are
+    cheap, SAGA exchanges more often than this.
     """
     share = FREE_OF_TWO if rule.is_sum and oldest <= 2.0 else FREE
     free = min(easy, n_rows // (share * n_workers))
@@ -208,10 +212,10 @@ def interval_of_rounds(
 ) -> int:
     """Return the number of rows between exchanges if all workers wait for each other in between.
 
-    It is the number of rows that is worth the waiting time. If SAGA carries withheld changes, it is
-    at most the number with which SAGA can do so: dropping the changes costs more epochs than a
-    round costs time. SDCA always carries them, and blocks of an eighth of a worker's rows cost SDCA
-    few epochs.
+    This is the number of rows whose time is worth the waiting time. If SAGA carries withheld
+    changes, the number is at most the number with which SAGA can carry them, because dropping the
+    changes would cost more epochs than the time of a round. SDCA always carries withheld changes.
+    With blocks of an eighth of a worker's rows, SDCA takes only a few more epochs.
     """
     if not rule.is_sum and carries(rule, l1, n_rows, interval * oldest):
         worthwhile = min(worthwhile, int(n_rows / (DELAY * oldest)))
@@ -219,13 +223,14 @@ def interval_of_rounds(
 
 
 def windows_abreast(usual: int, n_workers: int, window: int, block_rows: int) -> int:
-    """Return how many windows of neighbours SDCA reads alternately: more with over two workers.
+    """Return the number of windows that SDCA reads alternately, larger with more than two workers.
 
-    A worker with stretched steps evens out the memories of a few rows before it comes to the next
-    rows. If these rows come from more windows, they have less in common from the last epoch, and
-    the run takes fewer epochs (a twenty-fifth fewer, with four and eight workers on text). But each
-    worker then prefetches from more places. An epoch then takes about the same time, but more time
-    with two workers. A block has whole windows, or its worker would not read neighbours.
+    A window is a group of neighbouring rows. A worker with stretched steps evens out the memories
+    of a few rows before it reads the next rows. If these few rows come from more windows, they have
+    less in common from the last epoch, and the run takes fewer epochs: 4 % fewer, with four and
+    eight workers on text. But each worker then prefetches from more places. With two workers this
+    makes an epoch slower; with more workers the time of an epoch is about the same. A block must
+    have whole windows, otherwise its worker would not read neighbours.
     """
     if n_workers <= 2:
         return usual
@@ -233,21 +238,23 @@ def windows_abreast(usual: int, n_workers: int, window: int, block_rows: int) ->
 
 
 def longest_interval(n_workers: int, share: float) -> int:
-    """Return the most rows between exchanges if one row has the share `share` of all visits.
+    """Return the largest number of rows between exchanges if one row has `share` of all visits.
 
-    Workers that visit the same row alternately, each with its own copy, undo each other's steps;
-    the steps grow if this happens often before an exchange. With one row that had a third of the
-    squares, two workers diverged at 80 visits between exchanges, and four workers at 10 visits; 5
-    alternating visits were stable.
+    If workers with private copies visit the same row alternately, they undo each other's steps. The
+    steps grow if this happens often before an exchange. In tests with one row that had a third of
+    the sum of squared norms, two workers diverged at 80 visits of the row between exchanges, and
+    four workers at 10 visits. Five alternating visits were stable.
     """
     return max(1, int(TOGETHER / (n_workers * share)))
 
 
 def carries(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
-    """Return whether withheld changes stay in the worker's copy, to be offered again.
+    """Return whether withheld changes are carried: stay in the worker's copy for later exchanges.
 
-    SDCA must carry them, because its vector is a sum. SAGA is faster if it carries them, as long as
-    no reading is older than an eighth of the rows (`age` is in rows, see `oldest_reading`). With
-    l1, SAGA does not carry them: exact zeros require that the copy equals the shared vector.
+    age : age of the oldest reading in rows, see `oldest_reading`
+
+    SDCA must carry withheld changes, because its vector is a sum. SAGA is faster if it carries
+    them, as long as `age` is at most an eighth of the rows. With l1, SAGA does not carry them,
+    because for exact zeros the copy must equal the shared vector.
     """
     return rule.is_sum or (l1 == 0.0 and DELAY * age <= n_rows)

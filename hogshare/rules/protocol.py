@@ -1,8 +1,9 @@
-"""The base class of rules, which make steps from blocks of rows, and their declarations.
+"""The base class of rules, which make steps from blocks of rows, and its declarations.
 
-A user's rule, for problems whose gradient is a function, derives from `Rule` and defines `step`.
-The rules with kernels, for the rows of linear problems, are `SGD`, `SDCA` and `SAGA`, each in its
-own file. Other code does not check for these classes; it reads the declarations of `Rule`.
+A user's rule derives from `Rule` and defines `step`; it is for problems whose gradient is a
+function. The rules with kernels for the rows of linear problems are `SGD`, `SDCA` and `SAGA`, each
+in its own file. Other code does not test for these classes, but reads the class attributes that
+`Rule` declares.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
 
-# arguments of kernels for a step: the kind and the arrays of `hogshare.kernels.rules.momentum`, the
-# step size and three numbers
+# arguments of kernels for a step: its kind in `hogshare.kernels.rules.momentum`, two arrays of the
+# worker's state, the step size and three numbers
 Descent = tuple[int, np.ndarray | None, np.ndarray | None, float, float, float, float]
-# the same for several steps, whose step size and three numbers are rows of an array
+# the same for several steps; the step size and the three numbers of a step are a row of an array
 Descents = tuple[int, np.ndarray | None, np.ndarray | None, np.ndarray]
 
 
@@ -36,9 +37,9 @@ class Rule:
     Attributes
     ----------
     average : int, default=0
-        Average the iterates after this number of rows; 0: do not average.
+        Number of rows after which the iterates are averaged. If 0, they are not averaged.
     batch : int, default=None
-        Number of rows of a step; None: the rows of a block.
+        Number of rows of a step; by default the rows of a block.
 
     Examples
     --------
@@ -62,13 +63,13 @@ class Rule:
     average: int = 0
     batch: int | None = None
     coordinate: str | None = None
-    # share of the step size by which each step also shrinks the vector; or, if `decays_gradient`,
-    # share of the vector that is added to the gradient before `step`
+    # share of the vector that is added to the gradient before `step`, if `decays_gradient`;
+    # otherwise each step also shrinks the vector by this share of the step size
     weight_decay: float = 0.0
     decays_gradient: ClassVar[bool] = False
     # largest Euclidean norm of a gradient; longer gradients are scaled down to this norm
     clip: float | None = None
-    # for rules that remember rows: whether rows are drawn with replacement, and with which chances
+    # for rules that remember rows: whether rows are drawn with replacement, and their distribution
     replace: bool = False
     sampling: str = "uniform"
     # the memory of rows, stored in arrays of the kernels
@@ -82,33 +83,33 @@ class Rule:
     # whether the model is a sum of remembered numbers, none of which may be dropped: a run begins
     # with model and memory at zero, and workers have private copies
     is_sum: ClassVar[bool] = False
-    # whether rows may be read with their neighbours even if a fully random order costs no more
+    # whether rows may be read with their neighbours, even if rows in random order cost no more
     reads_neighbours: ClassVar[bool] = False
     # whether several windows of neighbours are read alternately, not one after another
     interleaves_windows: ClassVar[bool] = False
 
     @property
     def is_proportional(self) -> bool:
-        """Whether a step is just the gradient times the step size."""
+        """Whether a step is the gradient times the step size, without any other term."""
         return False
 
     @property
     def is_plain(self) -> bool:
         """Whether each step is a row's gradient times the step size, without averages.
 
-        If a problem has its own pass over rows, it takes such steps in this pass.
+        If a problem defines `advance`, it takes such steps there.
         """
         return False
 
     @property
     def draws(self) -> bool:
-        """Whether an epoch is not a permutation of the rows."""
+        """Whether the rows of an epoch are drawn, so an epoch is not a permutation of the rows."""
         return self.remembers and (self.replace or self.sampling != "uniform")
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse other choices of the run that do not fit this rule.
+        """Raise an error if other choices of the run do not fit this rule.
 
-        A user's rule may override this to add conditions; it must then call this method too.
+        A user's rule may override this method to add conditions. Its method must call this method.
 
         Parameters
         ----------
@@ -155,7 +156,7 @@ class Rule:
             )
 
     def check_simulated(self, plane: Plane) -> None:
-        """Refuse a plane that a `Simulator` cannot use with this rule.
+        """Raise an error if a `Simulator` cannot use a plane with this rule.
 
         A simulator divides every block into three parts: read, compute, write.
 
@@ -165,15 +166,15 @@ class Rule:
         """
 
     def knows_units(self, chosen: OtherChoices) -> bool:
-        """Return whether the rule penalises divided columns correctly (`RowProblem.divisors`)."""
+        """Return whether the rule is correct for divided columns (`RowProblem.divisors`)."""
         return False
 
     def state(self, n_params: int) -> Shapes:
-        """Return each worker's state between steps: shapes and dtypes of arrays by name.
+        """Return the shapes and dtypes, by name, of the arrays of a worker's state between steps.
 
-        By default there is none. Each worker has its own arrays, which begin as zeros and are
-        stored in checkpoints. The dtype "vector" means the dtype of the vector. A rule with a state
-        is called as ``step(gradient, eta, state)``.
+        By default a rule has no state. Each worker has its own arrays, which begin as zeros and are
+        stored in checkpoints. The dtype "vector" means the dtype of the vector. The engine calls a
+        rule with a state as ``step(gradient, eta, state)``.
 
         Parameters
         ----------
@@ -189,14 +190,14 @@ class Rule:
     def among(self, period: float) -> Rule:
         """Return the rule for a worker that takes one in `period` of the run's steps.
 
-        By default, this is the rule itself. Override the method if a step depends on the number of
-        all steps of the run: a worker counts only its own steps.
+        By default this is the rule itself. Override this method if a step depends on the number of
+        all steps of the run, because a worker counts only its own steps.
 
         Parameters
         ----------
         period : float
-            Measured number of steps of the run per step of the worker; 1 if the worker takes all of
-            them.
+            Measured number of steps of the run per step of the worker; 1 if the worker takes all
+            steps.
 
         Returns
         -------
@@ -206,32 +207,36 @@ class Rule:
         return self
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """Overwrite a gradient with the step; the caller subtracts the step from the vector.
+        """Overwrite a gradient with the step, which the caller then subtracts from the vector.
 
         Parameters
         ----------
         gradient : ndarray
-            Sum of the gradients of the rows of a block or mini-batch. It has the length of the
-            vector; for a rule without a state, it may have only the numbers that have been written.
+            Sum of the gradients of the rows of a block or mini-batch; overwritten. It has the
+            length of the vector. For a rule without a state, it may have only the elements that the
+            gradient has written.
         eta : float
             Step size.
         state : mapping of str to ndarray
-            Only for a rule with a `state`: the worker's own arrays (views). Setting an item copies
-            the numbers into its array.
+            The worker's own arrays, as views; only for a rule with a `state`. Setting an item
+            copies the values into the array.
         """
         raise NotImplementedError
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """Return the arguments for a kernel that takes the step; count the step as taken."""
+        """Return the arguments for a kernel that takes the step, and count the step as taken.
+
+        The arrays of the result are views of `state`, which the kernel changes.
+        """
         raise NotImplementedError
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Return the arguments for several successive steps; a rule may compute them at once."""
+        """Return the arguments for several successive steps, and count these steps as taken."""
         found = [self.descent(float(eta), *state) for eta in etas]
         return *found[0][:3], np.array([one[3:] for one in found])
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """Return the numbers for kernels that describe the rule's memory of rows and its steps.
+        """Return the numbers that describe the rule's memory of rows and its steps to kernels.
 
         Parameters
         ----------
@@ -251,11 +256,11 @@ class Rule:
         return neutral(problem.loss, n_rows)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
-        """Describe the rule's own step size as plain data; None if it has no step size."""
+        """Return the rule's step size as plain data, or None if the rule has no step size."""
         return dict(vars(step))
 
     def remedy(self, step: StepSize) -> str:
-        """Return a phrase for a message: the setting that makes the rule's steps smaller."""
+        """Return a phrase for a message, which names the setting that makes steps smaller."""
         if step.kind == "optimal":  # this schedule depends only on the penalty
             return own("a larger alpha")
         return own("a smaller eta0", f"a smaller {own('eta0')} than {step.eta0:g}")

@@ -1,17 +1,17 @@
 """Memories of rules: the numbers that a rule stores for each row of a linear problem.
 
-By default a rule stores none. A memory declares its arrays, fills them, names the arrays that a
-checkpoint stores, and repairs them after the death of a worker. `Duals` is the memory of SDCA,
-`GradientTable` the memory of SAGA.
+By default a rule stores no such numbers. A memory declares its arrays, fills them, names the arrays
+that a checkpoint stores, and repairs them after the death of a worker. `Duals` is the memory of
+SDCA; `GradientTable` is the memory of SAGA.
 
-Outside the kernels, all memories have the same form: the last known derivative of each row's loss.
-This is SAGA's table, or SDCA's dual variables with the opposite sign; at the optimum both are the
-same. So either rule can continue from the end of the other. A start's memory is checked against the
-problem.
+Outside of kernels, all memories have the same form: the last known derivative of each row's loss.
+For SAGA this is the table, and for SDCA the dual variables with the opposite sign. At the optimum
+both are the same, so either rule can continue from the end of the other. The memory of a start
+model is checked against the problem.
 
-Workers get a run's numbers, but not its rule: they find the memory by its code in kernels
-(`BY_METHOD`). For the derivation of the numbers see `docs/auto.md`, for the measurements
-`docs/tried/2026-11/auto.md`.
+Workers receive the numbers of a run, but not its rule. They find the memory by its code in kernels
+(`BY_METHOD`). `docs/auto.md` has the derivation of the numbers, and `docs/tried/2026-11/auto.md`
+has the measurements.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# Lowest and highest derivative in the prediction, for losses whose derivative is bounded. For a
-# classification, the target is 1 (of {0, 1} or {-1, 1}; the other class mirrors the range); for a
-# regression, the range holds for any target.
+# Lowest and highest derivative with respect to the prediction, for rows of a column's own class,
+# with target 1 (of {0, 1} or {-1, 1}). For rows of other classes, the range is mirrored at 0.
 OWN_CLASS = {
     "log_loss": (-1.0, 0.0),
     "multinomial": (-1.0, 0.0),
@@ -65,10 +64,10 @@ def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_start(problem: RowProblem, memory: np.ndarray) -> None:
-    """Refuse a memory that no run on this problem can have produced.
+    """Raise an error if no run on this problem can have produced a memory.
 
-    Raises ValueError if the shape does not fit, or if a number is not finite or not a derivative of
-    the loss.
+    Raises ValueError if the shape does not fit, or if a value is not finite or is not a derivative
+    of the loss.
     """
     shape = (problem.n_rows, problem.n_columns)
     if np.shape(memory) != shape:
@@ -86,7 +85,7 @@ def check_start(problem: RowProblem, memory: np.ndarray) -> None:
     low, high = derivative_range(problem)
     size = problem.row_sizes()[:, None]
     slack = 1e-5 * (1.0 + size)
-    with errstate(invalid="ignore"):  # zero times infinity, for rows of weight zero without a bound
+    with errstate(invalid="ignore"):  # zero times infinity, for rows of weight 0
         low = np.where(size > 0.0, low * size, 0.0)
         high = np.where(size > 0.0, high * size, 0.0)
     wrong = (memory < low - slack) | (memory > high + slack)
@@ -100,9 +99,9 @@ def check_start(problem: RowProblem, memory: np.ndarray) -> None:
 
 
 def check_remembering(name: str, chosen: OtherChoices) -> RowProblem:
-    """Refuse choices that no rule with a memory of rows supports; return the problem.
+    """Raise an error for choices that no rule with a memory of rows supports; return the problem.
 
-    name : the name of the rule
+    name : name of the rule, for the message
     """
     if not has_rows(chosen.problem):
         raise ValueError(
@@ -117,7 +116,7 @@ def check_remembering(name: str, chosen: OtherChoices) -> RowProblem:
 
 
 def begins_empty(start: Model | None) -> bool:
-    """Return whether a rule that remembers rows begins with an empty memory."""
+    """Return whether a rule that remembers rows begins a run with an empty memory."""
     if start is None:
         return True
     return start.memory is None and start.is_zero()
@@ -127,7 +126,7 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 class RunArrays(Protocol):
-    """A run's arrays and numbers; a rule fills the arrays while no worker runs."""
+    """A run's arrays and numbers. A rule fills the arrays while no worker runs."""
 
     arrays: Mapping[str, np.ndarray]
     rows: RowArrays
@@ -137,7 +136,7 @@ class RunArrays(Protocol):
     memory: MemoryArrays
 
     def private(self, me: int) -> sgd_steps.Private:
-        """Return worker `me`'s own arrays (views)."""
+        """Return views of the arrays of worker `me`."""
         ...
 
 
@@ -148,10 +147,10 @@ class RowMemory:
     method: ClassVar[int] = sgd_steps.GRADIENT
     # arrays that a checkpoint stores, the same for any number of workers
     checkpointed: ClassVar[tuple[str, ...]] = ()
-    # whether there is an average over the rows besides the vector; workers that exchange also have
-    # copies of this average, and it is weighted by the rarity of features
+    # whether there is an average over the rows in addition to the vector; workers that exchange
+    # also have copies of this average, which is weighted by the rarity of features
     has_average: ClassVar[bool] = False
-    # whether steps are proximal; no l1 is then due later for features that rows have not touched
+    # whether steps are proximal; if so, features that rows have not touched owe no l1 later
     is_proximal: ClassVar[bool] = False
 
     def arrays(self, problem: Problem) -> Shapes:
@@ -159,23 +158,23 @@ class RowMemory:
         return {}
 
     def check(self, problem: RowProblem, memory: np.ndarray) -> None:
-        """Refuse a start's memory that no run on this problem can have produced."""
+        """Raise an error if no run on this problem can have produced a start's memory."""
         if self.checkpointed:
             check_start(problem, memory)
 
     def begin(self, run: RunArrays) -> None:
-        """Write the memory's own first step sizes, if it has any."""
+        """Write the first step sizes to the run's arrays, if the memory has its own step sizes."""
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """Fill the memory for a start model.
+        """Fill the arrays of the memory for a start model.
 
-        The memory is copied from the start model, or computed as derivatives at it. From a model of
-        zeros without a memory, it stays empty. The run's vector, intercept and columns have already
-        been filled.
+        Either the values are copied from the start model, or they are the derivatives at the start
+        model. For a model of zeros without a memory, the memory stays empty. The vector, the
+        intercepts and the columns of the run must be filled before this call.
         """
 
     def sum_anew(self, run: RunArrays) -> None:
-        """Recompute the sums over the rows, after a worker's death."""
+        """Recompute the sums over the rows in the run's arrays, after the death of a worker."""
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
         """Return the memory in the common form, of shape (n_rows, n_columns); it may be a view."""
@@ -186,7 +185,7 @@ class RowMemory:
         return numbers.intercept_decay
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """Return a bound of the epochs in which the l2 part alone gains a factor of e."""
+        """Return a bound of the number of epochs in which the l2 part alone gains a factor of e."""
         return np.inf
 
 
@@ -197,9 +196,9 @@ def trained(arrays: Mapping[str, Any]) -> Any:
 
 
 class Duals(RowMemory):
-    """SDCA's dual variables, one for each row and column; the model is their sum.
+    """SDCA's dual variables, one for each row and column; the model is a sum over them.
 
-    In the array, a row's variables follow the time of the row's last visit.
+    In the array, each row has the time of its last visit, followed by its variables.
     """
 
     method: ClassVar[int] = sgd_steps.DUAL
@@ -207,11 +206,11 @@ class Duals(RowMemory):
     is_proximal: ClassVar[bool] = True
 
     def arrays(self, problem: Problem) -> Shapes:
-        """Return the shape and dtype of the array of the rows' numbers."""
+        """Return the shape and dtype of the array of the dual variables."""
         return {"dual": ((problem.n_rows * (1 + problem.n_columns),), problem.dtype.name)}
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """Copy the start's memory, if it has one."""
+        """Copy the memory of the start model, if there is one, and recompute the vector."""
         if start.memory is None:
             return
         place = trained(run.arrays)
@@ -220,13 +219,13 @@ class Duals(RowMemory):
         self.sum_anew(run)
 
     def sum_anew(self, run: RunArrays) -> None:
-        """Recompute the vector, and the mean that the intercept uses."""
+        """Recompute the vector, and the mean of the dual variables, which the intercept uses."""
         a, numbers = run.arrays, run.rule
         dual_ascent.sum_of_duals(run.rows, a["dual"], numbers.dual_scale, a["w"])
         dual_ascent.mean_of_duals(a["dual"], numbers.dual_rows, a["dual_mean"])
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-        """Return the dual variables with the opposite sign."""
+        """Return a copy of the dual variables, with the opposite sign."""
         return -_variables(arrays, n_columns)
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
@@ -234,7 +233,7 @@ class Duals(RowMemory):
         return numbers.intercept_step * numbers.dual_scale
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """Return the bound of theorem 5 of Shalev-Shwartz and Zhang (2013)."""
+        """Return the bound in theorem 5 of Shalev-Shwartz and Zhang (2013)."""
         _, largest = problem.norms
         sharp = problem.sharpness if problem.loss in losses.KINKED else numbers.curvature
         weight = 1.0 if problem.loss in losses.KINKED else problem.largest_weight
@@ -254,7 +253,7 @@ class GradientTable(RowMemory):
     is_proximal: ClassVar[bool] = True
 
     def arrays(self, problem: Problem) -> Shapes:
-        """Return the shapes of the table, its average, and the units for comparing averages."""
+        """Return the shapes of the table, of its average, and of the units to compare averages."""
         n_features, n_columns = problem.n_features, problem.n_columns
         return {
             "gradients": ((problem.n_rows * n_columns,), problem.dtype.name),
@@ -263,17 +262,18 @@ class GradientTable(RowMemory):
         }
 
     def begin(self, run: RunArrays) -> None:
-        """Write SAGA's own step size, and the numbers by which it falls."""
+        """Write SAGA's step size, and the numbers by which it falls, to the run's columns."""
         columns = run.schedule.columns
         columns[layout.C_ETA] = run.rule.saga_step
         columns[layout.C_CALM] = np.inf
         columns[layout.C_FALLS] = run.rule.falls
 
     def fill(self, run: RunArrays, start: Model) -> None:
-        """Copy the start's memory, or compute the derivatives at the start.
+        """Copy the memory of the start model, or compute the derivatives at the start model.
 
-        From a model of zeros, an empty table is faster by an epoch or more: a row's first step is
-        then its whole gradient, as in SGD.
+        From a model of zeros, the run is faster by an epoch or more with an empty table, because
+        the first step of a row is then its whole gradient, as in SGD. So in this case the table
+        stays empty.
         """
         a = run.arrays
         if start.memory is not None:
@@ -290,12 +290,12 @@ class GradientTable(RowMemory):
         self.sum_anew(run)
 
     def sum_anew(self, run: RunArrays) -> None:
-        """Recompute the average of gradients, and its part for the intercept."""
+        """Recompute the average of gradients, for features and for the intercept."""
         a, share = run.arrays, 1.0 / run.rule.dual_rows
         saga_steps.average_table(run.rows, a["gradients"], share, a["average"], a["dual_mean"])
 
     def derivatives(self, arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-        """Return the table of derivatives."""
+        """Return a view of the table of derivatives."""
         return self._of(arrays, n_columns)
 
     def intercept_step(self, numbers: sgd_steps.RuleNumbers) -> float:
@@ -303,7 +303,7 @@ class GradientTable(RowMemory):
         return numbers.intercept_step
 
     def epochs_of_penalty(self, problem: RowProblem, numbers: sgd_steps.RuleNumbers) -> float:
-        """Return the bound by the l2 part of Defazio et al. (2014)."""
+        """Return the bound of Defazio et al. (2014) that depends on the l2 part."""
         return 1.0 / max(numbers.saga_step * problem.l2 * numbers.dual_rows, 1e-300)
 
     @staticmethod
@@ -319,7 +319,7 @@ CHECKPOINTED = tuple(name for memory in BY_METHOD.values() for name in memory.ch
 
 
 def derivatives_in(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarray | None:
-    """Return the memory in the arrays of a run or a checkpoint; None if there is no memory."""
+    """Return the memory in the arrays of a run or a checkpoint, or None if there is none."""
     for memory in BY_METHOD.values():
         if memory.checkpointed and memory.checkpointed[0] in arrays:
             return memory.derivatives(arrays, n_columns)
@@ -327,7 +327,7 @@ def derivatives_in(arrays: Mapping[str, np.ndarray], n_columns: int) -> np.ndarr
 
 
 FOREVER = 1 << 31  # number of epochs in which SAGA's step falls, if it falls in all epochs
-# number of rows in which the intercept settles, as far as the step of a row allows
+# number of rows within which the intercept settles, unless the step is too short
 INTERCEPT_ROWS = 3000
 
 
@@ -352,17 +352,17 @@ def neutral(loss: str, n_rows: int) -> dict[str, Any]:
 
 
 def smoothness_of(problem: RowProblem) -> float:
-    """Return a bound of the curvature of a row's loss in its prediction; never zero."""
+    """Return a bound above zero of a row's curvature with respect to its prediction."""
     curvature = losses.CURVATURE[losses.CODES[problem.loss]]
     return float(max(curvature * problem.largest_weight, 1e-300))
 
 
 def longest_intercept(problem: RowProblem) -> float:
-    """Return the intercept's largest step; 0 without an intercept.
+    """Return the largest step of the intercept, or 0 without an intercept.
 
-    The unit is 1 / (3 L), where L counts only the intercept. Every row has the intercept at full
-    size. With a step of 1, the intercept would follow the last few rows, and, within an epoch in
-    which no row comes twice, the remaining rows. With many rows, it settles within an epoch with
-    far shorter steps.
+    The unit is 1 / (3 L), where L counts only the intercept. Every row contributes to the
+    intercept, with the value 1. With a step of 1, the intercept would follow the last few rows.
+    Near the end of an epoch in which no row is repeated, these are the rows that remained. With
+    many rows, the intercept settles within an epoch even with far shorter steps.
     """
     return min(1.0, INTERCEPT_ROWS / problem.n_all) if problem.fit_intercept else 0.0

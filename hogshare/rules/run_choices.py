@@ -27,9 +27,9 @@ class StopTerms(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherChoices:
-    """The other choices of a run; its rule checks them before memory is allocated.
+    """The other choices of a run, which its rule checks before memory is allocated.
 
-    step : the step size; None if the caller has not given one
+    step : the step size, or None if the caller has not passed one
     """
 
     problem: Problem

@@ -1,7 +1,7 @@
 """SAGA: stochastic average gradients, and the lengths of their steps.
 
-For the derivation of the numbers see `docs/auto.md`, for the measurements
-`docs/tried/2026-11/auto.md`.
+`docs/auto.md` has the derivation of the numbers, and `docs/tried/2026-11/auto.md` has the
+measurements.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from hogshare.system.messages import own
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
-# Share of an epoch in which SAGA's step is level before it falls. Without a level part, the step
-# begins at twice its mean. This is too long if the mean is already 2 / (3 L), as it is (1) for the
-# largest rows if rows are drawn by importance, and (2) for several workers with stretched steps.
+# Share of an epoch in which SAGA's step is constant before it falls. Without a constant part, the
+# step begins at twice its mean. This is too long if the mean is already 2 / (3 L). Such means occur
+# (1) for the largest rows if rows are drawn by importance, and (2) with stretched steps.
 LEVEL = 0.8
 # If rows are drawn by importance and one row has at least the share HEAVY of all squared norms,
 # SAGA's step is shorter, by the factor CAUTION: that row is drawn many times between two visits of
 # the other rows.
 HEAVY, CAUTION = 0.05, 0.75
-FALLS = 8  # number of epochs in which the step falls if the loss has kinks: most rows settle then
-# With at least TALL rows per feature, the steps for losses with kinks are shortest; with fewer
-# rows, they are longer by at most the factor LONGEST_KINKED.
+FALLS = 8  # number of epochs in which the step falls if the loss has kinks; most rows then settle
+# With at least TALL rows per feature, steps for losses with kinks are shortest. With fewer rows,
+# they are longer, by at most the factor LONGEST_KINKED.
 TALL, LONGEST_KINKED = 100.0, 6.0
 
 
@@ -48,37 +48,42 @@ TALL, LONGEST_KINKED = 100.0, 6.0
 class SAGA(Rule):
     """Stochastic average gradients, row by row; steps have no lasting noise.
 
-    The rule remembers for every row the derivative of the loss at the row's last visit or, if the
-    loss has kinks, at the row's proximal point (Point-SAGA). It supports any loss and any penalty.
-    It is faster than `SDCA` if there are many rows relative to features, unless ``mean |x|^2 /
-    (alpha n)`` is small; see ``docs/auto.md``.
+    The rule remembers, for every row, the derivative of the loss at the row's last visit. If the
+    loss has kinks, it remembers the derivative at the row's proximal point (Point-SAGA). The rule
+    supports any loss and any penalty. SAGA is faster than `SDCA` if there are many rows relative to
+    features, unless ``mean |x|^2 / (alpha n)`` is small; see ``docs/auto.md``.
 
-    Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
-    2017 (ProxASAGA); for losses with kinks Defazio 2016 (Point-SAGA). Several workers have private
-    copies with an exchange, or, with ``Shared(exchange=None)``, one shared vector without locks as
-    in these papers.
+    Source: Defazio et al. 2014. Source for sparse rows: Leblond et al. 2017 (ASAGA) and Pedregosa
+    et al. 2017 (ProxASAGA). Source for losses with kinks: Defazio 2016 (Point-SAGA). Several
+    workers have private copies with an exchange. With ``Shared(exchange=None)`` they have one
+    shared vector without locks, as in these papers.
 
     Parameters
     ----------
     step : float or None, default=None
-        Step size, constant as in the papers. None: on average 1 / (3 L) with the L of the mean row,
-        but at most 1 / (2 L) with the L of the largest row (L is a bound of the curvature of a
-        row's loss in the model). This step falls within every epoch, to leave little noise at the
-        epoch's end, and is halved whenever an epoch's change of the table continues to grow. If the
-        loss has kinks, the first step is one to six thirds over the mean row's squared norm (for a
-        regression, times the median distance of the targets from their median). It falls within
-        each of the first eight epochs and with the cube root of their number, and is then constant
-        at half of the first step. A run that begins with a model has the constant step at once.
+        Constant step size, as in the papers. By default the step size is automatic.
+
+        Let L be a bound of the curvature of a row's loss with respect to the model. The automatic
+        step is on average 1 / (3 L) with the L of the mean row, but at most 1 / (2 L) with the L of
+        the largest row. This step falls within every epoch, to leave little noise at the end of the
+        epoch. It is halved whenever the change of the table in an epoch continues to grow.
+
+        If the loss has kinks, the first step is one third to six thirds, divided by the squared
+        norm of the mean row (and, for a regression, multiplied by the median distance of the
+        targets from their median). The step falls within each of the first eight epochs, and with
+        the cube root of their number. Then it is constant at half of the first step. A run that
+        begins with a model begins with the constant step.
     sampling : {"uniform", "importance"}, default="uniform"
         How often rows are visited. "uniform": all rows equally often. "importance": half of the
-        visits go equally to all rows, and half in proportion to the rows' own L, so large rows are
-        visited often with small steps. The automatic step is then 1 / (3 L) with the L of the mean
-        row, however uneven rows are (Schmidt et al. 2015), or three quarters of this step if one
-        row has more than a twentieth of all squares.
+        visits are distributed equally over all rows, and half in proportion to L of each row. So
+        large rows are visited often, with small steps. With "importance" the automatic step is
+        ``1 / (3 L)`` with the L of the mean row, even if rows are uneven (Schmidt et al. 2015). It
+        is three quarters of this step if one row has more than a twentieth of the sum of squared
+        norms.
     replace : bool, default=False
-        False: an epoch is a permutation of the rows; with "importance", the number of visits of a
-        row differs from the row's share by at most one. True: every visit is drawn independently,
-        as in the papers.
+        Whether every visit is drawn independently, as in the papers. Otherwise an epoch is a
+        permutation of the rows; with "importance", the number of visits of a row in an epoch
+        differs from the row's share by at most one.
 
     Examples
     --------
@@ -107,7 +112,7 @@ class SAGA(Rule):
         ranges.flag(replace=self.replace)
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse to draw rows at random if they have a given order or are in a large file."""
+        """Raise an error if rows are to be drawn but have a given order or are in a large file."""
         super().check(chosen)
         problem = check_remembering("SAGA", chosen)
         if self.draws and not chosen.shuffle:
@@ -122,7 +127,7 @@ class SAGA(Rule):
             )
 
     def check_simulated(self, plane: Plane) -> None:
-        """Refuse the shared vector without locks: SAGA reads and writes it row by row."""
+        """Raise an error for one vector without locks, which SAGA reads and writes row by row."""
         if plane.is_lock_free:
             raise ValueError(
                 "SAGA reads and writes the one vector of Shared(exchange=None) row by row, and a "
@@ -138,17 +143,17 @@ class SAGA(Rule):
         return neutral(problem.loss, n_rows) | step_numbers(self, problem, empty)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
-        """Describe SAGA's step size, which falls unless `step` is given."""
+        """Return SAGA's step size as plain data; the step falls unless `step` has been passed."""
         return {"kind": "falls" if self.step is None else "constant"}
 
     def remedy(self, step: StepSize) -> str:
-        """Say what makes its steps smaller."""
+        """Return the setting that makes SAGA's steps smaller."""
         chosen = "a smaller step than the one chosen from the rows, SAGA(step=...),"
         return own("SAGA(step=...)", chosen)
 
 
 def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]:
-    """Return the numbers of SAGA's steps: the entries of `Rule.numbers` that are not neutral."""
+    """Return the entries of `Rule.numbers` that describe SAGA's steps and are not neutral."""
     mean, largest = problem.norms
     share = intercept_share(problem, mean)
     numbers: dict[str, Any] = {"method": rule.memory.method, "intercept_step": share}
@@ -172,22 +177,23 @@ def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]
 
 
 def intercept_share(problem: RowProblem, mean: float) -> float:
-    """Return SAGA's step for the intercept as a share of its step for the features.
+    """Return SAGA's step for the intercept, as a share of the step for the features.
 
-    The intercept's step must be at most `longest_intercept`. The features' step is 1 / (3 L), and
-    the intercept counts in L with its share: ``L = smoothness (mean + share)``. If rows are much
-    larger than 1, the step is so short that the share is 1.
+    The step of the intercept must be at most `longest_intercept`. The step of the features is
+    ``1 / (3 L)``, where L includes the intercept with its share: ``L = smoothness (mean + share)``.
+    If rows are much larger than 1, the step is so short that the share is 1.
     """
     longest = longest_intercept(problem)
     return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
 
 
 def kinked_step(problem: RowProblem, mean: float) -> float:
-    """Return a third of the mean row's way to the kink; more if there are many features.
+    """Return the step for losses with kinks: a third of the mean row's way to the kink, or more.
 
-    With a proximal point, a step is never too long, whatever the size of the rows. A longer step
-    makes more progress, but also more noise for a longer time. If there are many rows relative to
-    features, an epoch makes enough progress with short steps (docs/auto.md).
+    The step is longer if there are many features. With a proximal point, a step is never too long,
+    for rows of any size. A longer step makes more progress, but also leaves more noise for a longer
+    time. If there are many rows relative to features, an epoch makes enough progress with short
+    steps (docs/auto.md).
     """
     few = TALL * problem.n_features / max(1, problem.n_all)
     way = 3.0 * problem.sharpness * mean
@@ -197,10 +203,11 @@ def kinked_step(problem: RowProblem, mean: float) -> float:
 def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
     """Return 1 / (3 L) with the mean row's L, but at most 1 / (2 L) with the largest row's L.
 
-    The theory requires 1 / (3 L) with the largest row's L. With a constant step of up to 2 / (3 L),
-    no set of rows was found on which a run diverges; with 1 / L there were many. (A step that falls
-    within the epoch may begin longer: see docs/auto.md.) If rows are drawn by importance, a row's L
-    divided by its chance is at most twice the mean, so the first bound is always below 2 / (3 L).
+    The theory requires 1 / (3 L) with the largest row's L. In tests with a constant step of up to
+    ``2 / (3 L)``, no run diverged on any set of rows. With 1 / L, runs on many sets diverged. A
+    step that falls within the epoch may begin longer, see docs/auto.md. If rows are drawn by
+    importance, L of a row divided by its chance is at most twice the mean. So the first bound is
+    always below ``2 / (3 L)``.
 
     mean : mean squared norm of the rows
     largest : largest squared norm of the rows

@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 class SDCA(Rule):
     """Stochastic dual coordinate ascent, row by row, without a step size or lasting noise.
 
-    Every row has one number per column, its dual variable. A step on a row solves the row's own
-    part of the problem with everything else fixed. The penalty must have an l2 part (its strength
-    replaces the step size), and a run starts from zero. The rule is fast if there are as many
-    features as rows, as in text, or if ``mean |x|^2 / (alpha n)`` is at most a few; see
-    ``docs/auto.md``.
+    Every row has one dual variable per column. A step on a row solves the row's own part of the
+    problem, with all other variables fixed. The penalty must have an l2 part, whose strength
+    replaces the step size. A run must start from zero, or from a model of SDCA or SAGA on the same
+    rows. The rule is fast if there are as many features as rows, as in text, or if
+    ``mean |x|^2 / (alpha n)`` is at most a few units; see ``docs/auto.md``.
 
-    Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). A first
-    epoch begins as their "SDCA with SGD initialization", but with several rows; the length of a
-    row's step determines their number. With losses that have kinks, this is omitted. Several
-    workers have private copies with an exchange, and carry the changes that an exchange withholds.
+    Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). The
+    first epoch begins like their "SDCA with SGD initialization", but with several rows, whose
+    number depends on the length of a row's step. This is omitted for losses with kinks. Several
+    workers have private copies with an exchange. Each worker carries the changes that an exchange
+    withholds.
 
     Examples
     --------
@@ -57,7 +58,7 @@ class SDCA(Rule):
     interleaves_windows: ClassVar[bool] = True
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse problems without a dual, and start models that are not a sum over rows."""
+        """Raise an error for problems without a dual, and for starts that are no sum over rows."""
         super().check(chosen)
         problem, start = check_remembering("SDCA", chosen), chosen.start
         if chosen.plane.is_lock_free:
@@ -83,7 +84,7 @@ class SDCA(Rule):
             )
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
-        """Return the scale of the dual, the intercept's step and, from zero, `fewest_rows`."""
+        """Return the numbers for kernels; `fewest_rows` is used only in a run from zero."""
         smoothness = smoothness_of(problem)
         numbers = neutral(problem.loss, n_rows) | {
             "method": self.memory.method,
@@ -101,19 +102,20 @@ class SDCA(Rule):
         return None
 
     def remedy(self, step: StepSize) -> str:
-        """Say what makes its steps smaller."""
+        """Return the setting that makes SDCA's steps smaller."""
         return f"{own('a larger alpha')} (SDCA has no step size; the l2 penalty takes its place)"
 
 
 def fewest_rows(reach: float) -> float:
     """Return the least share of rows from which a first epoch extrapolates SDCA's model.
 
-    In a first epoch, SDCA's model counts as the sum over at least this share of the rows.
+    In a first epoch, the model is extrapolated from the visited rows to all rows. For this purpose
+    at least this share of the rows counts as visited.
 
-    reach : reach of the mean row, including the intercept's step
+    reach : reach of the mean row (`hogshare.rules.automatic_rule`), including the intercept's step
 
     If rows are short relative to the penalty, their dual variables depend little on each other, and
     a few rows predict the sum over all rows well. From a reach of 1 on, the first rows predict too
-    much, and magnify steps that other rows would have undone.
+    large a sum, and magnify steps that other rows would have undone.
     """
     return min(1.0, math.sqrt(reach))

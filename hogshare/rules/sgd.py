@@ -28,46 +28,50 @@ class SGD(Rule):
     Parameters
     ----------
     average : int or bool, default=0
-        Average the iterates after this number of rows; True: average from the first row on. 0: do
-        not average.
+        Number of rows after which the iterates are averaged. If True, they are averaged from the
+        first row on. If 0, they are not averaged.
     batch : int, default=None
-        Number of rows whose gradients are computed from one read of the model, before any step is
-        written (M in AsySG-incon). The gradients are summed, or for networks averaged. None: the
-        rows of a block; for a linear problem, one row. For a linear problem, more than one row
-        requires a plane without exchange; other workers write there between read and write.
+        Number of rows of a mini-batch, whose gradients are computed from one read of the model
+        before the step is written (M in AsySG-incon). The gradients are summed, or for networks
+        averaged. By default the rows of a block; for a linear problem, one row. For a linear
+        problem, more than one row requires a plane without exchange, where other workers may write
+        between the read and the write.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
-        The coordinates that are written. None: all coordinates of the rows. The other values write
-        one coordinate for each mini-batch, as printed in AsySG-incon. "uniform": one of all
-        coordinates (the paper's equation 13). "support": one of the rows' nonzero coordinates (the
-        paper's sparse variant); the expected step is not along the gradient. "unbiased": the same,
-        but the step is multiplied by the number of nonzero coordinates, so that the expected step
-        is along the summed gradient. These values need ``Shared(exchange=None)``; a block is then
-        one mini-batch.
+        The coordinates that a step writes. By default a step writes all coordinates of its rows.
+        With the other values, each mini-batch writes one coordinate, as in AsySG-incon. "uniform":
+        one of all coordinates (the paper's equation 13). "support": one of the rows' nonzero
+        coordinates (the paper's sparse variant); the expected step is not along the gradient.
+        "unbiased": as "support", but the step is multiplied by the number of nonzero coordinates,
+        so the expected step is along the summed gradient. These three values require
+        ``Shared(exchange=None)``, and make each block one mini-batch.
     momentum : float, default=0.0
-        Share of a run's last step that is added to the next step, from 0 to 1; see the notes for
-        several workers. This option and the next three are for problems defined by a gradient.
+        Share, from 0 to 1, of the last step that is added to the next step; the notes describe
+        several workers. `momentum`, `nesterov`, `weight_decay` and `clip` are only for problems
+        that are defined by a gradient.
     nesterov : bool, default=False
-        Whether a step includes the momentum of the next step (Nesterov's momentum).
+        Whether a step already includes the momentum of the next step (Nesterov's momentum).
     weight_decay : float, default=0.0
         Share of the vector that is added to the gradient of each step. As in torch, the decay
         becomes part of the velocity if there is a momentum.
     clip : float, default=None
-        Largest Euclidean norm of a gradient, before the decay; longer gradients are scaled down to
-        this norm.
+        Largest Euclidean norm of a gradient, before the decay is added. Longer gradients are scaled
+        down to this norm.
 
     Notes
     -----
     Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4.
 
-    With ``BSP``, the default for several workers, each worker computes a part of a mini-batch and
-    the run has one velocity: the steps equal the steps of one worker. With another barrier, each
-    worker has its own velocity, computed from its own gradients; other workers see its steps. If a
-    worker takes one in n of the run's steps (n is measured), it multiplies its velocity by ``1 - n
-    (1 - momentum)``, but at least by 0. A gradient then moves the vector fewer times, so steps are
-    longer by the same factor. In total, a gradient moves the vector as far as with one worker,
-    ``eta / (1 - momentum)``, and as late, including staleness
-    (`hogshare.rules.gradient_options.shortened`). But if the objective is sharp, late steps may
-    overshoot when the steps of one worker would not (Giladi et al. 2020, "At stability's edge").
+    With ``BSP``, the default for several workers, each worker computes a part of a mini-batch, and
+    the run has one velocity. So the steps equal the steps of one worker.
+
+    With another barrier, each worker has its own velocity, computed from its own gradients. Let a
+    worker take one in n of the run's steps, where n is measured. At each of its steps, the worker
+    multiplies its velocity by ``1 - n (1 - momentum)``, but at least by 0. A gradient then moves
+    the vector fewer times, so steps are longer by the same factor. In total, a gradient moves the
+    vector as far as with one worker, ``eta / (1 - momentum)``, and with the same delay, which
+    includes staleness (`hogshare.rules.gradient_options.shortened`). But if the objective is sharp,
+    late steps may overshoot where the steps of one worker would not (Giladi et al. 2020, "At
+    stability's edge").
 
     Examples
     --------
@@ -90,17 +94,17 @@ class SGD(Rule):
 
     @property
     def is_proportional(self) -> bool:
-        """Whether a step is just the gradient times the step size."""
+        """Whether a step is the gradient times the step size, without any other term."""
         return not (self.momentum or self.weight_decay) and self.clip is None
 
     @property
     def is_plain(self) -> bool:
-        """Whether each step is the whole step of one row, and iterates are not averaged."""
+        """Whether each step is the whole step of one row, without averages of iterates."""
         of_rows = self.batch in (None, 1) and not self.average and self.coordinate is None
         return of_rows and self.is_proportional
 
     def state(self, n_params: int) -> Shapes:
-        """Return the shape of the velocity (the vector's length), if there is a momentum."""
+        """Return the shape of the velocity, the vector's shape, if there is a momentum."""
         return {"velocity": ((n_params,), "vector")} if self.momentum else {}
 
     def among(self, period: float) -> SGD:
@@ -115,7 +119,7 @@ class SGD(Rule):
         return mine
 
     def descent(self, eta: float, *state: Any) -> Descent:
-        """Return the numbers of a plain step, or of a step by the velocity."""
+        """Return the arguments of a plain step, or of a step with the velocity in `state`."""
         if not state:
             return descents.PLAIN, None, None, eta, 0.0, 0.0, 0.0
         velocity = state[0]["velocity"]
@@ -123,14 +127,14 @@ class SGD(Rule):
         return kind, velocity, velocity, self.gain * eta, float(self.momentum), 0.0, 0.0
 
     def descents(self, etas: np.ndarray, *state: Any) -> Descents:
-        """Return the numbers of several steps, computed at once."""
+        """Return the arguments of several steps, computed at once."""
         table = np.zeros((len(etas), 4))
         kind, first, second, gain, *others = self.descent(1.0, *state)
         table[:, 0], table[:, 1:] = gain * etas, others
         return kind, first, second, table
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """Overwrite the gradient with the step: the step size times the gradient or velocity."""
+        """Overwrite the gradient with the step, and change the velocity in `state`, if any."""
         if state:
             kind, velocity, _, *numbers = self.descent(eta, *state)
             descents.step(gradient, velocity, velocity, kind, *numbers)
@@ -138,7 +142,7 @@ class SGD(Rule):
             np.multiply(gradient, eta, out=gradient)
 
     def check(self, chosen: OtherChoices) -> None:
-        """Refuse mini-batches of rows in copies, and meaningless writes of one coordinate."""
+        """Raise an error for mini-batches of rows in copies, and for wrong uses of `coordinate`."""
         super().check(chosen)
         plane, has_rows = chosen.plane, chosen.problem.has_rows
         has_homes = plane.has_homes and not plane.is_direct

@@ -17,10 +17,10 @@ class StepSize:
     Parameters
     ----------
     kind : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default="optimal"
-        The step size at step t. ``optimal``: 1 / (alpha (t0 + t - 1)), where t0 follows Bottou's
-        heuristic. ``constant``: eta0. ``invscaling``: eta0 / t^power_t. ``adaptive``: eta0, divided
-        by 5 whenever the stop criterion is met. ``pa1`` and ``pa2``: passive-aggressive steps
-        (Crammer et al. 2006) with C = eta0.
+        Schedule, which determines the step size at step t. ``optimal``: 1 / (alpha (t0 + t - 1)),
+        where t0 follows Bottou's heuristic. ``constant``: eta0. ``invscaling``: eta0 / t^power_t.
+        ``adaptive``: eta0, divided by 5 each time that the stop criterion is met. ``pa1`` and
+        ``pa2``: passive-aggressive steps (Crammer et al. 2006) with C = eta0.
     eta0 : float, default=0.01
         First step size.
     power_t : float, default=0.5
@@ -48,9 +48,9 @@ class StepSize:
 
 
 def optimal_start(loss: str, epsilon: float, alpha: float) -> float:
-    """Return Bottou's t0: the first step moves a typical weight by about its own size.
+    """Return Bottou's t0, with which the first step moves a typical weight by its own size.
 
-    Source: Bottou 2012, "Stochastic gradient descent tricks", as in scikit-learn.
+    Source: Bottou 2012, "Stochastic gradient descent tricks", in scikit-learn's form.
     """
     if alpha == 0.0:
         return 0.0

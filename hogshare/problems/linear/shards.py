@@ -17,7 +17,8 @@ class LabelCoding(NamedTuple):
 
     classes : ndarray or None
         Sorted labels; None for regression.
-    positive, negative : ndarray of shape (n_columns,) Weights of classes, as in `LinearProblem`.
+    positive, negative : ndarray of shape (n_columns,)
+        Weights of classes, as in `LinearProblem`.
     """
 
     classes: np.ndarray | None
