@@ -181,13 +181,15 @@ def taken_since(schedule, worker, pulled):
 def proposals(plan, schedule, mail, me):
     """Count the messages that start from about the same point as the worker's next message.
 
-    These messages will be in the model and are not in the snapshot: (1) messages of other workers
-    that the master has taken since the snapshot or has yet to take, (2) the worker's own messages
-    that were under way when it read the snapshot, and (3) its next message. The count is at least
-    the number of workers, because each computes a message, and at least the number of messages that
-    an update sums. If (1) is empty and was empty for the worker's last message, the other workers
-    do not run, and the number of workers counts as 1. In rounds the count is the number of workers
-    that have not died, or the number of messages that an update sums if that is larger.
+    Three kinds of messages will be in the model and are not in the snapshot. (1) Messages of other
+    workers that the master has taken since the snapshot or has yet to take. (2) The worker's own
+    messages that were under way when it read the snapshot. (3) The worker's next message.
+
+    The count is at least the number of workers, because each computes a message, and at least the
+    number of messages that an update sums. If there are no messages of kind (1), and the staleness
+    of the worker's last message was 0, the other workers do not run, and the number of workers
+    counts as 1. In rounds the count is the number of workers that have not died, or the number of
+    messages that an update sums if that number is larger.
     """
     state = schedule.table[me]
     if state[layout.T_PROPOSALS] > 0:

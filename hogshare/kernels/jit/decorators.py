@@ -9,9 +9,9 @@ Flags, each with its reason:
 - ``error_model="numpy"``: a division by zero gives infinity, as in NumPy. Numba's default has a
   branch and an exception, which could end a lock-free update in the middle.
 - ``_nrt=False``: no reference counts. Numba would count the references to a tuple's arrays
-  atomically at every call, so two threads that use the same array would pass the cache line of its
-  count back and forth at every row. Without this runtime kernels cannot allocate: callers pass
-  scratch arrays.
+  atomically at every call. Two threads that use the same array would pass the cache line of its
+  count back and forth at every row. Without reference counts kernels cannot allocate, so callers
+  pass scratch arrays.
 - no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events
   depends on the last bit of a sum. So sums are rounded as they are written, with the JIT on or off.
 

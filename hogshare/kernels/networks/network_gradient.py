@@ -1,11 +1,12 @@
 """The gradient of a network of layers, in one call for a mini-batch.
 
-Layers are an integer table, with the columns listed below. For the n rows of a mini-batch, a
-worker's memory contains (1) their inputs, (2) every layer's outputs, (3) two arrays of derivatives
-for connected layers (one with respect to a layer's outputs, one with respect to its inputs; from
-layer to layer they change roles), and (4) scratch: padded coefficients and derivatives, and the
-values of one image. Layers that take images come first. One image passes through all these layers
-before the next image, so it stays in a cache. Nothing is allocated.
+The layers are rows of an integer table, whose columns are listed below. For the n rows of a
+mini-batch, a worker's memory contains (1) their inputs, (2) every layer's outputs, (3) two arrays
+of derivatives for connected layers, and (4) scratch: padded coefficients and derivatives, and the
+values of one image. One of the two arrays contains the derivatives with respect to a layer's
+outputs, the other array those with respect to its inputs; from layer to layer they change roles.
+Layers that take images come first. One image passes through all these layers before the next image,
+so it stays in a cache. Nothing is allocated.
 
 If the next layer pools a convolution's outputs by their largest values, the outputs are not stored.
 Activations are increasing functions, so they are applied after the pooling, and their derivatives

@@ -19,14 +19,15 @@ raised its number in `words` (releasing). At a block's end, when all workers of 
 reached it, each worker writes its own coefficients and biases to the vector. A part, and the sorted
 values, are overwritten two mini-batches later; all workers have met in between.
 
-A process may die while it writes the vector. So if workers are processes, (1) each copies the
-values that it will overwrite to `before`, (2) they meet, so none writes until all have copied, (3)
-each notes in `words` that it begins to write, and (4) they meet when all have written. A worker
-that goes on alone first breaks up the team. It waits until each other worker is dead, has left the
-block, or has not begun the block (and will not begin it). After that no other worker writes, and
-the words of gone workers may be raised. If a worker has begun to write and not all have finished,
-the remaining worker restores `before` (`hogshare.problems.network_trainer`). The session owns and
-frees `exchange`, `words`, `before` and a team's sorted values.
+A process may die while it writes the vector. So workers that are processes take four steps. (1)
+Each copies the values that it will overwrite to `before`. (2) They meet, so none writes until all
+have copied. (3) Each notes in `words` that it begins to write. (4) They meet when all have written.
+A worker that goes on alone first breaks up the team. It waits until each other worker is dead, has
+left the block, or has not begun the block (and will not begin it). After that no other worker
+writes, and the words of gone workers may be raised. If a worker has begun to write and not all have
+finished, the remaining worker restores the vector from `before`
+(`hogshare.problems.network_trainer`). The session owns and frees `exchange`, `words`, `before` and
+a team's sorted values.
 
 Source of the partition: Shoeybi et al. 2019, Megatron-LM, section 3. Departure: the source cuts
 layers in pairs; this file cuts every later layer by its inputs.

@@ -82,8 +82,8 @@ def fill_even_slopes(y, first, last, without, intercept, slopes, out):
 
     The loops avoid branches, calls and overlapping memory, so the compiler vectorises them: a row
     takes 4 ns, without vectors 45 ns. The log loss is max(p, 0) - y p + log(1 + exp(-|p|)). One
-    logarithm is taken of the product of a chunk's factors 1 + exp(-|p|), so the absolute error of a
-    row's loss is 1e-16, while a logarithm for each row has a relative error of 1e-16.
+    logarithm is taken of the product of a chunk's factors 1 + exp(-|p|). So the absolute error of a
+    row's loss is 1e-16; with a logarithm for each row the relative error would be 1e-16.
     """
     b = intercept[0]
     margin = out.scratch  # a copy of the chunk's margins: `without` may be `slopes` itself

@@ -448,10 +448,10 @@ def tame(columns, sums, epoch, coupled):
     """Halve the step size of a column, at an epoch's end, if its table changes more and more.
 
     If the run converges, an epoch's changes of the table vanish; if steps are too long, the changes
-    stay or grow. So the step is halved when an epoch's sum of squared changes has risen in
-    `PATIENCE` successive epochs, each time to more than `LOUDER` times the least sum and `LOUD`
-    times the largest sum. A single such epoch may come from a worker that slept for a while and
-    adds outdated changes. The first two epochs, in which the table fills, do not count.
+    stay or grow. So the step is halved when the sum of squared changes has risen in `PATIENCE`
+    successive epochs. Each of these sums must be more than `LOUDER` times the least sum, and more
+    than `LOUD` times the largest sum. A single such epoch may come from a worker that slept for a
+    while and adds outdated changes. The first two epochs, in which the table fills, do not count.
 
     coupled : whether the columns share a loss; if so, the sum is taken over all columns
     """

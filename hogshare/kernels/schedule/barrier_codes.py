@@ -87,9 +87,9 @@ def others_in_run(table, me):
 def lag_allows(table, me, clock, staleness, sample, share, stream):
     """Draw a sample of the other workers and apply the lag rule to it.
 
-    Return (1) whether enough of the sampled workers are within the bound, (2) the lead, which is
-    `clock` less the least clock of all other workers, sampled or not, and (3) the generator's next
-    state.
+    Return (1) whether enough of the sampled workers are within the bound, (2) the lead, and (3) the
+    generator's next state. The lead is `clock` minus the least clock of all other workers, sampled
+    or not; it is 0 if no other worker has a lower clock.
 
     The scan draws each worker with the chance (workers still wanted) / (workers still to scan).
     This makes every sample of the wanted size equally likely.

@@ -185,8 +185,8 @@ def call(rule, schedule, memory, sums, w, average, means, epoch):
     evaluation.
 
     The owner of the ENDER word lowers LIMIT before it advances EPOCHS. At that time no worker has
-    claimed a block of epoch + 2. With several workers, some may have claimed blocks of epoch + 1,
-    so the pause comes after epoch + 1, and the change in epoch + 1 is predicted at the recent rate.
+    claimed a block of epoch + 2. With several workers, some may have claimed blocks of epoch + 1.
+    So the pause comes after epoch + 1, whose change is predicted at the recent rate.
     """
     columns = schedule.columns
     n_columns = columns.shape[1]

@@ -9,10 +9,10 @@ waits until the earlier cells that share a group with its cell are done
 any worker and any timing, and the model has the same bits as with one worker.
 
 Writers: worker `me` writes the parameters of its current cell, and the cell's place in its epoch's
-sums; everything else is written as in `hogshare.kernels.schedule.epoch_schedule`. Readers: the next
-worker to claim a cell of the same parameters first reads the mark in `done`, which the writer
-exchanged at the end of its cell, and then the parameters. If a worker has died, the next claim gets
-the dead worker's cell before any other.
+sums; everything else is written as in `hogshare.kernels.schedule.epoch_schedule`. Readers: workers
+with later cells of the same parameters. At the end of a cell the writer exchanges the cell's mark
+in `done`; a reader reads this mark first and the parameters after it. If a worker has died, the
+next claim gets the dead worker's cell before any other cell.
 
 Sources: DSGD (Gemulla, Nijkamp, Haas and Sismanis 2011), whose strata are the diagonals, with a
 barrier after each stratum; FPSGD (Zhuang, Chin, Juan and Lin 2013), which has no barrier and draws

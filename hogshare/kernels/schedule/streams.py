@@ -134,9 +134,9 @@ def shuffle_windows(permutation, held_out, order, window, abreast, interleaved, 
     and reads ahead in each, and successive rows still come from independently drawn windows.
 
     If windows are `interleaved`, each window begins one row later than the window before it, and
-    wraps around. Without this, rows at the same place of all windows follow each other in every
-    epoch, and SDCA's memory of these rows does not average out with its memory of the other rows
-    (docs/exchange.md, "The order of rows").
+    wraps around. Without `interleaved`, rows at the same place of all windows follow each other in
+    every epoch. Then SDCA's memory of these rows does not average out with its memory of the other
+    rows (docs/exchange.md, "The order of rows").
 
     The windows' offset changes from epoch to epoch; the last window contains the remaining rows.
     Held-out rows are skipped. `order` and `permutation` (scratch) are overwritten.
