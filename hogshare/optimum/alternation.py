@@ -1,12 +1,13 @@
 """Weighted least squares over all pairs of users and items, by alternating between the two kinds.
 
-The target is 1 for a pair that has met and 0 for any other pair; a pair that has met weighs more.
-With the items' factors fixed, each user's factors are the solution of a separate ridge regression,
-and vice versa. A sweep solves all users, then all items. (In the code a "line" is the factors and
-the bias of a user or an item.)
+A chosen pair is a user and an item that the user has chosen (in the code, a pair that has met). The
+target is 1 for a chosen pair and 0 for any other pair, and chosen pairs have larger weights. If the
+factors of the items are fixed, the factors of each user are the solution of a separate ridge
+regression. The same is true for items if the factors of the users are fixed. A sweep solves for all
+users, then for all items. In the code a "line" is the factors and the bias of a user or an item.
 
-Writers: each call of a sweep writes the lines of its own rows. Readers: no other call reads these
-lines meanwhile. Freeing: the lines end with their `Alternation`.
+Writers: each call in a sweep writes the lines of its own rows. Readers: no other call reads these
+lines during the sweep of users or items. Freeing: the lines end with their `Alternation`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from hogshare.kernels.ratings import alternation_sweeps
 from hogshare.kernels.rows.shared_passes import Each
 from hogshare.system import memory
 
-CONJUGATE_STEPS = 3  # steps for a row in a sweep; they begin at the last sweep's result
-FIRST_SIZE = 0.1  # length of the drawn factors of an item
-PARTS = 8  # calls of each thread in half a sweep: no thread waits long for the others
-ROW_PAIRS = 16  # the time of a row without pairs, counted in pairs, about
+CONJUGATE_STEPS = 3  # steps for a row in a sweep, which begin at the last sweep's result
+FIRST_SIZE = 0.1  # length of the initial factors of an item
+PARTS = 8  # calls per thread in half a sweep, so no thread waits long for others
+ROW_PAIRS = 16  # approximate time of a row without pairs, in units of a pair's time
 GRAM_ROWS = 2048  # rows whose products are summed in one call
-COPIES = 3  # arrays of the lines' size at one time: the lines, their designs, a float64 copy
+COPIES = 3  # arrays of the lines' size at one time: lines, designs, float64 copy
 
 
 class Penalty(NamedTuple):
@@ -38,7 +39,7 @@ class Penalty(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Each row's met partners as CSR, with their weights beyond the weight of an unmet pair."""
+    """The chosen pairs of each row as CSR, with the weights in excess of other pairs' weight."""
 
     begins: np.ndarray
     others: np.ndarray
@@ -53,19 +54,21 @@ class Alternation:
         sum over all pairs of weight (target - b_u - c_i - p_u . q_i)^2 / 2
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    A pair that has met has target 1 and weight ``1 + extra``. Any other pair has target 0 and
-    weight 1.
+    A chosen pair has target 1 and weight ``1 + extra``. Any other pair has target 0 and weight 1.
 
     Parameters
     ----------
     extras : csr_array of shape (n_users, n_items)
-        The extra weights, in canonical order; all at least 0.
+        The extra weights of the chosen pairs, in canonical order; at least 0. They are copied.
     n_factors : int
+        Number of factors of each user and each item.
     biases : bool
-        Whether users and items have a bias, at the end of their factors.
+        Whether users and items have a bias, stored after their factors.
     penalty : Penalty
+        Strengths of the ridge.
     seed : int
-        Seed for the items' first factors; users begin at zero and are solved first.
+        Seed for the initial factors of items. The factors of users begin at zero and are solved
+        first.
     dtype : dtype, default=float32
     each : callable, default=map
         ``each(function, parts)`` returns the function's result for each part, in the order of
@@ -79,12 +82,12 @@ class Alternation:
 
     Notes
     -----
-    Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets";
-    rows are solved by warm-started conjugate gradients as in Takacs, Pilaszy and Tikk 2011.
-    Departures: biases, and weights that may differ only for pairs that have met.
+    Source: Hu, Koren and Volinsky 2008, "Collaborative filtering for implicit feedback datasets".
+    Rows are solved by conjugate gradients that begin at the last solution, as in Takacs, Pilaszy
+    and Tikk 2011. Departures: biases, and weights that may differ only for chosen pairs.
 
-    Each row is solved separately, and a sum over all rows is one product, so the bits do not depend
-    on the threads.
+    Each row is solved separately, and sums over all rows have parts of a fixed size. So the bits of
+    the result do not depend on the number of threads.
 
     Examples
     --------
@@ -127,15 +130,15 @@ class Alternation:
         self.lines[1][:, :n_factors] = drawn
 
     def sweep(self, steps: int = CONJUGATE_STEPS) -> None:
-        """Solve the factors of all users, then of all items.
+        """Solve for the factors of all users, then of all items; overwrite `lines`.
 
-        steps : the most steps of conjugate gradients for each row
+        steps : largest number of steps of conjugate gradients for each row
         """
         self.solve(0, steps)
         self.solve(1, steps)
 
     def solve(self, kind: int, steps: int = CONJUGATE_STEPS) -> None:
-        """Solve the factors of all users (`kind` 0) or of all items (`kind` 1)."""
+        """Solve for the factors of all users (`kind` 0) or all items (`kind` 1); overwrite them."""
         designs, offsets, gram, base = self._equations(self.lines[1 - kind])
         met = self._met[kind]
 
@@ -148,7 +151,7 @@ class Alternation:
         list(self._each(call, self._parts[kind]))
 
     def objective(self) -> float:
-        """Return the objective divided by the number of pairs that have met."""
+        """Return the objective divided by the number of chosen pairs."""
         users, items = self.lines
         ends = [self._extended(users, 0), self._extended(items, 1)]
         # the squared predictions of all pairs sum to the sum over a product of two small matrices
@@ -167,7 +170,7 @@ class Alternation:
         return 0.5 * total / max(1, len(met.others))
 
     def _equations(self, others: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the rows' equations with the others fixed: designs, offsets, matrix, vector."""
+        """Return the equations of rows for fixed `others`: designs, offsets, matrix, vector."""
         designs, offsets = others, np.zeros(len(others), self.dtype)
         if self.biases:
             offsets[:] = others[:, -1]
@@ -184,13 +187,13 @@ class Alternation:
     def _products(
         self, designs: np.ndarray, offsets: np.ndarray, rows: tuple[int, int]
     ) -> np.ndarray:
-        """Sum the outer products of some designs; the last line has their products with offsets."""
+        """Sum the outer products of some designs; the last row has their products with offsets."""
         sums = np.zeros((self.width + 1, self.width), self.dtype)
         alternation_sweeps.add_products(designs, offsets, rows[0], rows[1], sums)
         return sums
 
     def _extended(self, lines: np.ndarray, kind: int) -> np.ndarray:
-        """Return lines with a 1 for the others' bias: products with the others are predictions."""
+        """Return lines with an added column of ones, so that products of lines are predictions."""
         if not self.biases:
             return lines
         ones = np.ones((len(lines), 1), self.dtype)
@@ -202,21 +205,22 @@ class Alternation:
 def usual_penalty(counts: tuple[np.ndarray, np.ndarray], confidence: float) -> float:
     """Return a penalty on factors that suits most sets of pairs.
 
-    Consider as many ones at random places. Their largest singular value is about the root of the
-    mean number in a row plus the root of the mean number in a column, where both means count each
-    row and column once per pair (as in `hogshare.problems.FactorisationProblem.noise_edge`). With a
-    penalty below this value (the edge) factors explain chance. But a pair that has met pulls
-    ``1 + confidence`` times as hard, and for such pulls the edge is as many times as large. The
-    penalty is the geometric mean of the two edges. Of 0.1, 0.5, 0.7, 1, 1.2 and 1.4 times this
-    penalty, 1 gave the best recall at 20, or a recall within 6 % of the best, on three sets of
-    90,000 to 160,000 pairs.
+    Consider a matrix with as many ones, at random places, as there are pairs. Its largest singular
+    value is about the root of the mean number of ones in a row, plus the root of the mean number in
+    a column. In both means each row or column is weighted by its number of ones (as in
+    `hogshare.problems.FactorisationProblem.noise_edge`). This value is the edge: with a smaller
+    penalty, factors explain chance. But a chosen pair has ``1 + confidence`` times the weight of
+    other pairs. For such weights the edge is ``1 + confidence`` times as large. The returned
+    penalty is the geometric mean of the two edges. Factors of 0.1, 0.5, 0.7, 1, 1.2 and 1.4 for
+    this penalty were compared by recall at 20, on three data sets of 90,000 to 160,000 pairs. The
+    factor 1 gave the best recall, or a recall within 6 % of the best.
 
     Parameters
     ----------
     counts : (ndarray, ndarray)
         Number of pairs of each user, and of each item.
     confidence : float
-        Mean weight of a pair that has met, less the weight of an unmet pair.
+        Mean weight of a chosen pair, minus the weight of other pairs.
     """
     n = float(counts[0].sum())
     met = sum(math.sqrt(float(np.square(part, dtype=np.float64).sum()) / n) for part in counts)
@@ -229,7 +233,7 @@ def _met_of(extras: sp.csr_array, dtype: np.dtype) -> Met:
 
 
 def _cut(begins: np.ndarray, n_parts: int) -> list[np.ndarray]:
-    """Return the first row and the end of each part; all parts take about the same time."""
+    """Return the first row and the end of each part; the parts take about the same time."""
     n_rows = len(begins) - 1
     costs = begins + ROW_PAIRS * np.arange(n_rows + 1)
     ends = np.searchsorted(costs, np.linspace(0, costs[-1], n_parts + 1))

@@ -1,10 +1,10 @@
 """Least squares on the rows of all processes, reduced to as many equivalent rows as columns.
 
-Let ``A = [X - mean, y - mean]``, weighted, and ``A = Q R``. Then ``|A v| = |R v|`` for any
-coefficients ``v``. R has as many rows as columns and is computed from one block of rows after
-another. The R of several processes, stacked, have a factor R that represents all rows (Demmel,
-Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR). So no condition
-number is squared, unlike in ``X.T @ X``, and no row travels.
+Let ``A = [X - mean, y - mean]``, with weighted rows, and let ``A = Q R``. Then ``|A v| = |R v|``
+for any coefficients ``v``. R has as many rows as columns, and is computed block by block. The
+factors R of several processes are stacked into one matrix. The factor R of this matrix represents
+all rows (Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential
+QR). So no condition number is squared, as it would be in ``X.T @ X``, and no row is sent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOCK_ROWS = 4  # rows of a block, per column
 
 
 class WeightedMeans(NamedTuple):
-    """The weight of some rows, and their weighted means of features and targets."""
+    """The total weight of some rows, and the weighted means of their features and targets."""
 
     weight: float
     x_mean: np.ndarray
@@ -30,7 +30,7 @@ class WeightedMeans(NamedTuple):
 
 
 class CompressedRows(NamedTuple):
-    """Few rows with the same sums of squares as many rows whose means are subtracted."""
+    """A few rows with the same sums of squares as all rows after subtraction of the means."""
 
     X: np.ndarray
     y: np.ndarray
@@ -44,7 +44,7 @@ def sums_of(X: Any, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def moments_of(sums: np.ndarray, n_features: int, fit_intercept: bool) -> WeightedMeans:
-    """Return weight and means of the rows with these sums; means are zero without an intercept."""
+    """Return weight and means from the sums of rows; means are zero without an intercept."""
     means = sums[1:] / sums[0] if fit_intercept else np.zeros(len(sums) - 1)
     return WeightedMeans(float(sums[0]), means[:n_features], means[n_features:])
 
@@ -52,7 +52,7 @@ def moments_of(sums: np.ndarray, n_features: int, fit_intercept: bool) -> Weight
 def triangle_of_rows(
     X: Any, y: np.ndarray, weight: np.ndarray, moments: WeightedMeans
 ) -> np.ndarray:
-    """Return the factor R of a part of the rows."""
+    """Return the factor R of a part of the rows, as a new array."""
     width = X.shape[1] + y.shape[1]
     root, step = np.sqrt(weight.astype(np.float64))[:, None], BLOCK_ROWS * width
     triangle = np.zeros((0, width))
@@ -70,7 +70,7 @@ def united(*triangles: np.ndarray) -> np.ndarray:
 
 
 def condensed_from(triangle: np.ndarray, moments: WeightedMeans) -> CompressedRows:
-    """Return equivalent rows from the factor R of all rows."""
+    """Return equivalent rows, as views of the factor R of all rows."""
     n_features = len(moments.x_mean)
     return CompressedRows(triangle[:, :n_features], triangle[:, n_features:], moments)
 
@@ -89,7 +89,7 @@ def condensed(
 
 
 def triangle_of(A: np.ndarray) -> np.ndarray:
-    """Return R of ``A = Q R``, with at most as many rows as columns."""
+    """Return R of ``A = Q R``, with at most as many rows as columns; A is overwritten."""
     (R,) = scipy.linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)
     found: np.ndarray = R[: min(A.shape)]
     return found

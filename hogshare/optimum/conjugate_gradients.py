@@ -1,11 +1,11 @@
 """Ridge by conjugate gradients on the normal equations, each coefficient in its own unit.
 
 scikit-learn's 'sparse_cg' ends when the residual of ``(X'X + alpha I) w = X'y`` is small in the
-Euclidean norm. If a column has large units, it makes up nearly all of that norm: the method then
-ends after one step, before any other column is fitted. If coefficients are counted in units of
-``1 / sqrt(diagonal)``, every component of the residual has the same unit. (This is the diagonal, or
-Jacobi, preconditioner, and convergence is checked in its norm.) The final decision is the criterion
-of the workers' fits, evaluated at the model.
+Euclidean norm. If one column has large values, the component of this column makes up nearly all of
+that norm. The method then ends after one step, before any other column is fitted. In this file
+coefficients are measured in units of ``1 / sqrt(diagonal)``, so every component of the residual has
+the same unit. This is the diagonal (Jacobi) preconditioner, and convergence is checked in its norm.
+The final decision is the same criterion as for the workers' fits, evaluated at the model.
 
 The products subtract the means of the columns, so sparse rows stay sparse.
 """
@@ -22,13 +22,13 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
-CLOSER = 10.0  # divides the residual's bound after a solution was not good enough
+CLOSER = 10.0  # divisor of the residual's bound after a solution that was not good enough
 ROUNDING = 8 * np.finfo(np.float64).eps  # error of means and products in double precision
-IN_VAIN = 6  # bounds in a row that the residual has already met: rounding allows no progress
+IN_VAIN = 6  # bounds in succession that the residual already meets: rounding prevents progress
 
 
 def gradient_at(problem: RowProblem, model: Model) -> float:
-    """Return the gradient's largest component in the features' units, to set the tolerance."""
+    """Return the gradient's largest component in the features' units, to set a tolerance."""
     with errstate(all="ignore"):  # it is infinite or NaN if numbers are too large
         return Optimality(problem, model, with_gap=False).gradient()
 
@@ -37,12 +37,13 @@ def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: 
     """Return the ratio of a model's error to the tolerance: at most 1 if it is good enough.
 
     The gradient is compared with the gradient at zero. A few rows with large values or weights may
-    make up nearly all of the gradient at zero. The ratio is then small as soon as these rows are
-    fitted. So the duality gap, relative to the objective, must be small too.
+    make up nearly all of the gradient at zero. Then the ratio of the gradients is small as soon as
+    these rows are fitted. So the duality gap, divided by the objective, must also be small. All
+    ranks that have a part of the rows must call this function.
 
     enough : largest accepted component of the gradient
-    gap : accepted relative duality gap; infinite if it does not count
-    floor : largest component of the gradient that rounding alone may leave
+    gap : largest accepted relative duality gap, or infinity to ignore the gap
+    floor : largest component of the gradient that may be rounding alone
     """
     with errstate(all="ignore"):  # they are infinite or NaN if numbers are too large
         optimality = Optimality(problem, model)
@@ -55,7 +56,7 @@ def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: 
 
 
 def rounding_of(problem: RowProblem, middle: float = 0.0) -> float:
-    """Return the part of a gradient component that may be rounding, in the feature's unit.
+    """Return the part of a gradient's component that may be rounding, in the feature's unit.
 
     If the target is the same number for all rows, or no feature is related to it, the gradient at
     zero is only rounding, and no method can reach a fraction of it.
@@ -75,7 +76,7 @@ def target_sums(problem: RowProblem) -> tuple[np.ndarray]:
 
 
 class Products:
-    """Products with a part of the rows, weighted by their shares in the mean over all rows.
+    """Products with a part of the rows, which are weighted by their shares in the mean.
 
     problem : problem with one column
     n_all : number of all rows
@@ -89,7 +90,7 @@ class Products:
         self.share = weight.astype(np.float64) / n if weight.size else np.full(len(self.y), 1.0 / n)
 
     def sums(self) -> list[np.ndarray]:
-        """Return the sums of the weighted features, the weights, and the weighted targets."""
+        """Return the sums of the weighted features, of the weights, and of the weighted targets."""
         share, y = self.share, self.y
         return [self.X.T @ share, np.array([share.sum(), share @ y])]
 
@@ -108,17 +109,21 @@ class Products:
 def by_conjugate_gradients(
     problem: RowProblem, enough: float, gap: float, floor: float, start: Model, max_iter: int
 ) -> tuple[Model, int, float]:
-    """Solve a problem with one column, the squared error and l2.
+    """Solve a problem with one column, the squared error and an l2 penalty.
 
-    enough, gap, floor : bounds at which the model is good enough; see `missed`
-    max_iter : the most iterations; each passes over the rows twice
+    All ranks that have a part of the rows must call this function.
+
+    enough, gap, floor : bounds at which the model is good enough, see `missed`
+    start : model at which the iterations begin; only its coefficients are used
+    max_iter : largest number of iterations, each of which passes over the rows twice
 
     Returns
     -------
     model : Model
     n_iter : int
+        Number of iterations.
     miss : float
-        Ratio of the model's error to the tolerance; see `missed`.
+        Ratio of the model's error to the tolerance, see `missed`.
     """
     rows = problem.cached(Products, problem.n_all)
     mean, middle = np.zeros(problem.n_features), 0.0

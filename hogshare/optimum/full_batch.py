@@ -1,11 +1,11 @@
-"""Full-batch methods that continue from a run's model until its own criterion is met.
+"""Full-batch methods that continue from a run's model until the run's criterion is met.
 
 With few rows and unequal features, workers with steps by single rows may make no progress for
 hundreds of epochs. A method that passes over all rows for each step is then better. Every iterate
-is evaluated in the same way as the run's model (`problems.linear.optimality`). The evaluation costs
-nothing extra, because the next step needs its gradient. A fit ends only in one of three cases,
-which the result states: (1) the returned model, in its own precision, meets the criterion; (2) the
-iterations run out; (3) rounding prevents further progress.
+is evaluated in the same way as the run's model (`problems.linear.optimality`). The evaluation takes
+no additional time, because the next step needs its gradient. A fit ends in one of three cases,
+which the result reports: (1) the returned model, in its own precision, meets the criterion; (2) all
+iterations are used; (3) rounding prevents further progress.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.system.interrupts import errstate
 
 METHODS = ("lbfgs", "newton-cg", "newton-cholesky")
-# bound on features times (columns + 1): up to it a Cholesky step costs as much as a few lbfgs steps
+# largest features * (columns + 1) at which a Cholesky step takes the time of a few lbfgs steps
 FEW = 300
-# bound on values times columns: up to it passes are short enough to spend many on one step
+# largest values * columns at which passes are so short that a step may take many of them
 MODEST = 2_000_000
 SUFFICIENT = 2.0**-11  # share of the predicted gain that a step must achieve (Armijo)
 HALVINGS = 30
-ROUNDING = 16  # units in the last place of the objective: smaller changes carry no information
-FLATTEST = 1e-2  # least curvature that a coordinate counts with, as a share of the largest one
+ROUNDING = 16  # units in the last place of the objective; smaller changes may be rounding
+FLATTEST = 1e-2  # least curvature of a coordinate that is used, as a share of the largest one
 EVALUATIONS = 50  # the most evaluations in one line search of lbfgs
 
 Heard = Callable[[int, float, Model], object]
@@ -57,7 +57,7 @@ class Finish:
 
 
 class Point:
-    """An iterate in the precision of the model, and its evaluation.
+    """An iterate in the precision of the model, and its evaluation by all ranks.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Point:
         Gradient of the objective. With l1 this is the steepest subgradient, which is zero at
         coefficients that l1 fixes at zero.
     free : array of bool
-        Whether each coordinate is free: l1 does not fix it at zero.
+        Whether each coordinate is free, which means that l1 does not fix the coordinate at zero.
     """
 
     def __init__(self, problem: RowProblem, x: np.ndarray, how: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ class Point:
 
 
 class FullBatchDescent:
-    """Iterates that start at a model; each is counted and evaluated."""
+    """The iterates of a method from a start model; each is counted and evaluated."""
 
     def __init__(
         self,
@@ -121,24 +121,24 @@ class FullBatchDescent:
 
     @property
     def goes_on(self) -> bool:
-        """Whether iterations are left and the criterion is not met."""
+        """Whether iterations are left and the criterion is not met; all ranks must read it."""
         if self.done == self.limit:
             return False
         small = self.checks.criteria.get("gradient", np.inf)
-        # the gradient first: the gap takes another pass
+        # the gradient first, because the gap takes another pass
         if not self.current.optimality.gradient() <= small:
             return True
         return not self.seen().met
 
     def seen(self) -> Checks:
-        """Evaluate the checks at the current iterate, once, and return them."""
+        """Return the checks at the current iterate, which are evaluated once."""
         if self._noted is not self.current:
             self._noted = self.current
             self.checks.note(self.done, self.current.optimality)
         return self.checks
 
     def accept(self, point: Point) -> None:
-        """End an iteration at a point."""
+        """End an iteration: make a point the current iterate, count it, and report it."""
         self.current = point
         self.done += 1
         if self.heard is not None:
@@ -148,8 +148,8 @@ class FullBatchDescent:
 def by_lbfgs(descent: FullBatchDescent) -> None:
     """Run SciPy's L-BFGS in coordinates that have equal curvature at the start.
 
-    SciPy's own criteria are switched off. The method also ends when its line search finds no
-    better point.
+    The criteria of SciPy are switched off. The method ends when `goes_on` is False, or when the
+    line search finds no better point.
     """
     current = descent.current
     bends = Curvature(current.optimality).diagonal()
@@ -191,7 +191,7 @@ def by_newton(descent: FullBatchDescent, step_at: Step, stops_at_zero: bool = Fa
     """Run Newton's method; halve each step until it gains (Nocedal and Wright 2006, 3.1).
 
     With `stops_at_zero`, a coefficient that a step would take past zero becomes zero. The method
-    also ends when no step gains.
+    ends when `goes_on` is False, or when no step gains.
     """
     while descent.goes_on:
         current = descent.current
@@ -232,7 +232,7 @@ def by_conjugate_gradients(descent: FullBatchDescent) -> None:
 
 
 def _better(descent: FullBatchDescent, step: np.ndarray, stops_at_zero: bool) -> Point | None:
-    """Return the point of the first halved step that gains, or None."""
+    """Return the point of the first halved step that gains, or None if none of them gains."""
     problem, current = descent.problem, descent.current
     noise = ROUNDING * np.finfo(problem.dtype).eps * abs(current.value)
     for k in range(HALVINGS):
@@ -258,7 +258,7 @@ def _size(problem: RowProblem, x: np.ndarray) -> float:
 
 
 def _within_orthant(problem: RowProblem, current: Point, x: np.ndarray) -> np.ndarray:
-    """Set coefficients to zero if they have passed zero, or if they have left zero uphill."""
+    """Set coefficients in `x` to zero if they have passed zero or left zero uphill; return `x`."""
     features = problem.n_features
     before = current.x[:, :features]
     orthant = np.where(before != 0.0, before, -current.gradient[:, :features])
@@ -280,7 +280,8 @@ STEPS: dict[str, Callable[[FullBatchDescent], None]] = {
 def method_for(problem: RowProblem, wish: str | None, few: int = FEW, modest: int = MODEST) -> str:
     """Return the method that suits a problem, or `wish` if it is one of Newton's methods.
 
-    few, modest : bounds in place of `FEW` and `MODEST` if adding up takes longer than passes
+    few, modest : bounds in place of `FEW` and `MODEST`, if adding up over parts takes longer than
+        passes
     """
     if wish in METHODS and wish != "lbfgs":
         return wish
@@ -302,15 +303,17 @@ def finish(
 ) -> Finish:
     """Continue from a model until the criteria of `stop` are met.
 
-    If `method` stalls before they are met, Newton's method by conjugate gradients takes the
-    remaining iterations.
+    If `method` stalls before the criteria are met, Newton's method by conjugate gradients takes the
+    remaining iterations. All ranks that have a part of the rows must call this function.
 
-    problem : problem with the log loss of one column or the multinomial loss
-    stop : criteria, of which only the gradient and the gap count
+    problem : problem with the log loss of one column, or with the multinomial loss
+    model : start model, which is only read
+    stop : criteria, of which only the gradient and the gap are used
     method : one of `METHODS`; "lbfgs" is for penalties without l1
-    iterations : the most iterations of all methods together
-    heard : called after each iteration with its number, the objective and the model
-    how : settings of passes over the rows; see `hogshare.problems.linear.optimality.Optimality`
+    iterations : largest number of iterations of all methods together
+    heard : function that is called after each iteration with the iteration's number, the objective
+        and the model
+    how : settings of passes over the rows, see `hogshare.problems.linear.optimality.Optimality`
     """
     descent = FullBatchDescent(problem, model, stop, iterations, heard, how)
     counts: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Scores on the held-out rows of all parts, as in scikit-learn's estimators.
 
-A score is computed from sums over all held-out rows: weighted accuracy, or weighted R squared. On
-one machine kernels use the same formulas (`hogshare.kernels.rows.row_scores`).
+A score is weighted accuracy or weighted R squared, computed from sums over all held-out rows. On
+one machine, kernels use the same formulas (`hogshare.kernels.rows.row_scores`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hogshare.problems.model import Model
 class Scores(NamedTuple):
     """The constants that convert sums over the held-out rows of all parts into scores.
 
+    n_rows : number of these rows
     weight : total weight of these rows
-    spread : sum of the weighted squares of their targets' deviations from the mean, for a
-        regression
+    spread : weighted sum of squares of the targets' deviations from the mean, for a regression
     """
 
     n_rows: float
@@ -41,9 +41,9 @@ class Scores(NamedTuple):
 
 
 class HeldOutPart:
-    """The held-out rows of a part.
+    """A copy of the held-out rows of a part.
 
-    mask : bools of shape (n_rows,)
+    mask : bools of shape (n_rows,), True for held-out rows
     """
 
     def __init__(self, problem: Any, mask: np.ndarray) -> None:
@@ -58,11 +58,11 @@ class HeldOutPart:
         return np.array([len(self.y), self.weights.sum(), self.weights @ self.y])
 
     def spread(self, mean: float) -> float:
-        """Return the sum of the weighted squares of the targets' deviations from a mean."""
+        """Return the weighted sum of squares of the targets' deviations from a mean."""
         return float(self.weights @ np.square(self.y - mean))
 
     def counts(self, model: Model) -> np.ndarray:
-        """Return this part's term in each column's sum: float64 of shape (n_columns,)."""
+        """Return the sum over this part's rows for each column: float64 of shape (n_columns,)."""
         problem, n = self.problem, self.problem.n_columns
         margins = np.empty(len(self.y) * n)
         w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype).reshape(-1)
@@ -71,7 +71,7 @@ class HeldOutPart:
         return np.asarray(self.weights @ self._of_rows(found))
 
     def _of_rows(self, predictions: np.ndarray) -> np.ndarray:
-        """Return each row's term in each column's sum, before multiplication by its weight."""
+        """Return the unweighted term of each row in the sum of each column."""
         y, n = self.rows.y, predictions.shape[1]
         if self.problem.is_regression:
             return np.square(y[:, np.newaxis] - predictions)
@@ -83,7 +83,9 @@ class HeldOutPart:
 
 
 class HeldOut:
-    """The held-out rows of one process; together, all processes score models.
+    """The held-out rows of one process; all processes together score models.
+
+    All processes must make this object and call `scores`.
 
     problem : a part of the rows, whose `totals` are sums over all processes
     mask : bools of shape (n_rows,); True for held-out rows

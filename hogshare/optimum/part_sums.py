@@ -1,6 +1,6 @@
 """Sums over processes, for methods that use no problem object.
 
-For a sum over the parts of a problem's rows see `LinearProblem.total`.
+`LinearProblem.total` is the counterpart for the parts of a problem's rows.
 """
 
 from __future__ import annotations
@@ -17,4 +17,4 @@ class PartSums(Protocol):
         """Return the sum of the arguments of all processes."""
 
     def of_each(self, array: np.ndarray) -> list[np.ndarray]:
-        """Return the arguments of all processes."""
+        """Return the arguments of all processes, in the order of the processes."""
