@@ -10,7 +10,6 @@ rounds, one after another; the difference is the time of a round, without the st
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +19,7 @@ import scipy.sparse as sp
 import script
 
 from hogshare import problems, sgd_rounds
+from hogshare.lab.claims import spark_rounds
 
 RATE, WORKERS = 0.1, 2
 ROUNDS = (20, 120)  # of a short and of a long run
@@ -69,48 +69,8 @@ def by_tasks(X: Any, y: np.ndarray, step: float, workers: str) -> Callable[[int]
     return run
 
 
-def by_spark(X: Any, y: np.ndarray, step: float) -> Callable[[int], np.ndarray]:
-    """MLlib's LinearRegressionWithSGD."""
-    from pyspark.mllib.linalg import Vectors
-    from pyspark.mllib.regression import LabeledPoint, LinearRegressionWithSGD
-
-    if sp.issparse(X):
-        X.sum_duplicates()
-        cut = zip(X.indptr, X.indptr[1:], strict=False)
-        rows = [Vectors.sparse(X.shape[1], X.indices[a:b], X.data[a:b]) for a, b in cut]
-    else:
-        rows = list(X)
-    points = [LabeledPoint(label, row) for label, row in zip(y, rows, strict=True)]
-    data = spark().parallelize(points, WORKERS).cache()
-    data.count()
-
-    def run(rounds: int) -> np.ndarray:
-        how = {"step": step, "miniBatchFraction": RATE, "convergenceTol": 0.0}
-        model = LinearRegressionWithSGD.train(data, iterations=rounds, **how)
-        return np.asarray(model.weights.toArray())
-
-    return run
-
-
-def spark() -> Any:
-    """The context of this process."""
-    from pyspark import SparkConf, SparkContext
-
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-    }
-    conf = SparkConf().setMaster(f"local[{WORKERS}]").setAll(list(settings.items()))
-    context = SparkContext.getOrCreate(conf)
-    context.setLogLevel("OFF")
-    return context
-
-
 def measure(options: Any) -> dict[str, Any]:
     """Milliseconds of a round, and the error, on both shapes."""
-    logging.getLogger("py4j").setLevel(logging.ERROR)
     results: dict[str, Any] = {}
     for name, make in {"dense 4,000 x 200": dense, "sparse 20,000 x 10,000": sparse}.items():
         rng = np.random.default_rng(0)
@@ -120,7 +80,7 @@ def measure(options: Any) -> dict[str, Any]:
             "numpy": by_numpy(X, y, step),
             "threads": by_tasks(X, y, step, "threads"),
             "processes": by_tasks(X, y, step, "processes"),
-            "MLlib": by_spark(X, y, step),
+            "MLlib": spark_rounds.least_squares(X, y, step, RATE, WORKERS),
         }
 
         def timed(run: Callable[[int], np.ndarray], X: Any = X, y: Any = y) -> dict[str, float]:

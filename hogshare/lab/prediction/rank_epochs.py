@@ -62,7 +62,7 @@ class ClusterCosts:
 
         Examples
         --------
-        >>> costs = Costs(row=1e-6, latency=1e-4, bandwidth=1e9, n_bytes=1e5, numbers=25_000)
+        >>> costs = ClusterCosts(row=1e-6, latency=1e-4, bandwidth=1e9, n_bytes=1e5, numbers=25_000)
         >>> [round(costs.epoch(1_000_000, ranks), 3) for ranks in (1, 2, 100)]
         [1.0, 0.503, 0.033]
         """
