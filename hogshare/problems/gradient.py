@@ -552,7 +552,7 @@ class GradientCaller:
             guard.fill(-0.0)  # the bits change if any number except -0.0 is added
         self._intact = self._guards[0].tobytes()
         self._form = self.out.shape, self.out.strides, dtype
-        self._written: np.ndarray | None = None  # places of the last result; None: any
+        self._written: np.ndarray | None = None  # places of the last result, or None if unknown
 
     def __call__(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray | None]:
         """Write the gradient to `out`; return the sum of losses, and the written places or None."""

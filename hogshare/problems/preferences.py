@@ -187,8 +187,8 @@ def preferences(
         sum over pairs of their losses
             + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
-    Here ``z_ui = mean + b_u + c_i + p_u . q_i`` is the prediction for user u and item i. The losses
-    of a pair (u, i) are, with j for each item drawn for the pair,
+    The prediction for user u and item i is ``z_ui = mean + b_u + c_i + p_u . q_i``. The losses of a
+    pair (u, i) and of each item j that is drawn for the pair are
 
     - "bpr": ``log(1 + exp(z_uj - z_ui))``;
     - "logistic": ``log(1 + exp(-z_ui))`` once, and ``log(1 + exp(z_uj))``.

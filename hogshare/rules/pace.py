@@ -108,8 +108,8 @@ def pace_of(
 
     interval : number of rows between exchanges that the plane requests
     automatic : whether `interval` depends only on the cost of an exchange
-    worthwhile : number of rows whose time is worth the waiting time, if all workers wait for each
-        other between exchanges; 0 if they do not wait
+    worthwhile : number of rows that take long enough compared to the waiting time, if all workers
+        wait for each other between exchanges; 0 if they do not wait
     limits : least and largest number of rows between exchanges that the run's other choices allow
     """
     l1 = numbers.l1_ratio
@@ -212,10 +212,11 @@ def interval_of_rounds(
 ) -> int:
     """Return the number of rows between exchanges if all workers wait for each other in between.
 
-    This is the number of rows whose time is worth the waiting time. If SAGA carries withheld
-    changes, the number is at most the number with which SAGA can carry them, because dropping the
-    changes would cost more epochs than the time of a round. SDCA always carries withheld changes.
-    With blocks of an eighth of a worker's rows, SDCA takes only a few more epochs.
+    This is the number of rows that take long enough compared to the waiting time (`worthwhile`). If
+    SAGA carries withheld changes, the number is at most the number with which SAGA can carry them,
+    because dropping the changes would cost more epochs than the time of a round. SDCA always
+    carries withheld changes. With blocks of an eighth of a worker's rows, SDCA takes only a few
+    more epochs.
     """
     if not rule.is_sum and carries(rule, l1, n_rows, interval * oldest):
         worthwhile = min(worthwhile, int(n_rows / (DELAY * oldest)))

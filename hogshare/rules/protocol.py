@@ -97,7 +97,7 @@ class Rule:
     def is_plain(self) -> bool:
         """Whether each step is a row's gradient times the step size, without averages.
 
-        If a problem defines `advance`, it takes such steps there.
+        If a problem defines `advance`, this method of the problem takes such steps.
         """
         return False
 

@@ -69,7 +69,7 @@ class Gate:
         others[me] = False
         chosen = np.flatnonzero(others)
         if numbers["sample"] != codes.EVERYBODY:
-            # a stored sample is drawn anew once one of its workers has left the run
+            # a stored sample is drawn again once one of its workers has left the run
             sample = self._samples.get(me) if numbers["reuses"] else None
             if sample is None or not others[sample].all():
                 count = min(numbers["sample"], len(chosen))

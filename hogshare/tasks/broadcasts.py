@@ -1,11 +1,11 @@
 """Broadcast variables: their versions, and the version with which each row was last used.
 
 Writers: only the caller's thread. `broadcast` makes a version. The table of rows changes only when
-a result is accepted. So a task that is lost or done twice, or whose result is dropped, does not
-change the table. Readers: the caller, and tasks, which get a version's value from the `Shelf` (the
-store of the caller's objects). Freeing: the user's handle, each task that needs the version, and
-each row that was last used with the version have a reference to it. When the last reference is
-released, the version is dropped from the shelf, and workers are notified to drop their copies.
+a result is accepted. So the table does not change if a task is lost or done twice, or if its result
+is dropped. Readers: the caller, and tasks, which get a version's value from the `Shelf` (the store
+of the caller's objects). Freeing: the user's handle, each task that needs the version, and each row
+that was last used with the version have a reference to it. When the last reference is released, the
+version is dropped from the shelf, and workers are notified to drop their copies.
 """
 
 from __future__ import annotations

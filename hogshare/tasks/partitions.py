@@ -19,7 +19,7 @@ from hogshare.tasks.blocks import Block, as_block
 
 @dataclass(frozen=True)
 class Recipe:
-    """A function and its arguments, which are sent to a worker to make a partition there."""
+    """A function and its arguments, with which a worker that receives them makes a partition."""
 
     function: Callable[..., Block]
     args: tuple[Any, ...]

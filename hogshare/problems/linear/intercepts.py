@@ -123,7 +123,7 @@ def trusted(problem: RowProblem, step: np.ndarray) -> np.ndarray:
     least along the share ``log(1 + s) / s`` of the step (Bach 2010, "Self-concordant analysis for
     logistic regression"). For example, if the margins of all rows are 300, curvatures are 1e-130,
     and the full step has the length 1e130. The slopes at its end may even be smaller than before
-    the step, because there only rows of the other class have slopes. So the test of slopes in
+    the step, because at the end only rows of the other class have slopes. So the test of slopes in
     `best_intercepts` would accept the full step.
 
     The modified Huber loss has no such bound, because its curvature ends at the margins 1 and -1.

@@ -6,8 +6,8 @@ large. So the column with the largest values would determine the "largest compon
 component is divided by its column's size D. Then a constant factor of a column changes only the
 effect of the penalty.
 
-**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``. Here p
-is the share of the rows that have the feature, L is the curvature of the loss (times the mean
+**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``. The
+share of the rows that have the feature is p, L is the curvature of the loss (times the mean
 weight), and r^2 is the mean square of the feature's values in these rows. The size is defined by
 ``D^2 = H / (L p) = r^2 + l2 / (L p)``. One step along that coefficient can gain ``g^2 / (2 H)``,
 where g is the component. So if ``|g| / D <= tol``, the step gains at most ``tol^2 / (2 L p)``, for
