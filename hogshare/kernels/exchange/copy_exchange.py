@@ -397,7 +397,7 @@ def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
 def record_push(schedule, me):
     """Count one push, and record its staleness: the number of other workers' pushes since its pull.
 
-    It is written into the histogram and into the worker's row of the progress table.
+    The staleness is written into the histogram and into the worker's row of the progress table.
     """
     table = schedule.table
     version = fetch_add(schedule.control, layout.VERSION, 1)

@@ -381,7 +381,7 @@ def address(schedule, mail, me, ticket):
 
 @helper
 def count_age(schedule, mail, worker, head):
-    """Count a message that is being taken in the histograms of staleness and age.
+    """Add a message to the histograms of staleness and age, when the master takes the message.
 
     Return the message's age.
     """
@@ -402,7 +402,7 @@ def is_dropped(plan, age):
 
 @helper
 def share_of(plan, schedule, mail, worker, slot):
-    """Count a message that is being taken.
+    """Count a message when the master takes it.
 
     Return the message's factor in the sum, or -1 if the message is dropped.
     """

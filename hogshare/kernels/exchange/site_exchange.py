@@ -121,8 +121,8 @@ def offer_place(account, terms, at, value, weight, carry, stretch):
 def offer_part(w, curvature, account, terms, eta, first, last):
     """Write the offer of a part of one column in which no value changes and no zero is claimed.
 
-    It computes the same as `offer_place`. Nearly every offer is made by this function. It computes
-    in the vector's own dtype, so it costs no more than its reads and writes.
+    This is the computation of `offer_place` in the vector's own dtype, so it costs no more than its
+    reads and writes. This function makes nearly every offer.
     """
     kind = account.base.dtype.type
     base, ghost, offered = account.base, account.ghost, account.offered
@@ -327,9 +327,9 @@ def add_claims(account, coming, claims, values, share, left):
 
 @inlined
 def take_part_in(w, account, coming, left, first, last):
-    """Call `take_place_in` for a range of coordinates, and write them, under their segment's word.
+    """Do the work of `take_place_in` for a range of coordinates, and write the new values into `w`.
 
-    This loop inlines the call in the vector's own dtype.
+    The caller must have taken the segment's word. The loop computes in the vector's own dtype.
     """
     kind = account.base.dtype.type
     base, ghost, part = account.base, account.ghost, kind(left)

@@ -100,7 +100,7 @@ def finish(memory, at, n, width, bias, kind):
 
 @helper
 def through_activation(a, delta, kind):
-    """Convert `delta` from derivatives with respect to an activation's outputs to its inputs.
+    """Multiply `delta`, in place, by the derivative of an activation.
 
     a : the activation's outputs
     delta : derivatives with respect to the outputs; overwritten with derivatives with respect to

@@ -99,9 +99,10 @@ def convolve(shape, memory, at, places, places_at, filters_at, cuts, out_at):
 
 @helper
 def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, out_at):
-    """Convert the derivatives with respect to an image's sums to derivatives of the filters.
+    """Compute the derivatives with respect to filters and biases, for one image.
 
-    The result, which includes the biases, is padded and written from `out_at` on.
+    They are computed from the derivatives with respect to the image's sums, padded, and written
+    from `out_at` on.
 
     at : start of the image with its borders
     places, places_at : array and index from which the starts of the windows are listed, and then
@@ -125,11 +126,11 @@ def filters_back(shape, memory, at, places, places_at, delta_at, one_at, adds, o
 
 @helper
 def image_back(shape, memory, delta_at, places, places_at, flipped_at, line_at, out_at):
-    """Convert the derivatives with respect to an image's sums to those of the image, line by line.
+    """Compute the derivatives with respect to an image, line by line.
 
-    For each line of the image, one product multiplies the derivatives of all windows that contain
-    the line by the matching lines of the filters. Overlapping results are then added up along the
-    line.
+    They are computed from the derivatives with respect to the image's sums. For each line of the
+    image, one product multiplies the derivatives of all windows that contain the line by the
+    matching lines of the filters. Overlapping results are then added up along the line.
 
     places, places_at : see `filters_back`; after the offsets, the windows of a line are listed
     flipped_at : start of the filters by columns (`flip_filters`)

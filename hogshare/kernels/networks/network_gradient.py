@@ -198,7 +198,8 @@ def image_forward(net, places, n, i, memory, marks, scratch):
 def convolve_back(net, places, index, memory, at, delta_at, adds, inward_at, scratch):
     """Do a convolution's backward pass, from the padded derivatives with respect to its sums.
 
-    Write the derivatives of its filters and biases, and from `inward_at` on those of its input.
+    Write the derivatives with respect to its filters and biases into scratch. Unless the layer is
+    the first, write the derivatives with respect to its input from `inward_at` on.
     """
     layer, regions = net.layers[index], net.regions
     shape, spots = shape_of(layer), (places, layer[PLACES])

@@ -467,9 +467,9 @@ def move_sparse(net, layer, own, memory, n_columns, numbers, step):
 
 @helper
 def through_own_units(layer, numbers, n):
-    """Convert derivatives with respect to outputs to derivatives with respect to sums, in place.
+    """Multiply the derivatives for this worker's units, in place, by the activation's derivative.
 
-    Only this worker's units are converted.
+    Before the call they are derivatives with respect to outputs, after it with respect to sums.
     """
     count = layer[OWN]
     for i in range(n):

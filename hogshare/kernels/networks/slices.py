@@ -161,7 +161,7 @@ def copy_rows(layer, count, order, kind, vectors, own, loads):
 
 @helper
 def save(layers, order, kind, vectors, before):
-    """Copy the values of the vector that a slice will overwrite to `before`.
+    """Copy to `before` the values of the vector that a slice will overwrite.
 
     After a worker's death they are restored from `before`.
     """

@@ -209,7 +209,7 @@ def loss_conjugate(loss, epsilon, y, a):
     """Return the convex conjugate of the loss of target `y`, ``max_p (a p - loss(p))``, at `a`.
 
     a : a derivative that the loss has at some prediction, or such a derivative moved towards zero;
-        otherwise the conjugate is not finite
+        at these points the conjugate is finite
     """
     if loss == LOG_LOSS:
         probability = a + y

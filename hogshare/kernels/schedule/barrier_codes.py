@@ -121,8 +121,8 @@ def lag_allows(table, me, clock, staleness, sample, share, stream):
 def throttle_allows(plan, table, control, me):
     """Return whether the throttled barrier releases worker `me`.
 
-    It does if enough workers wait, or if enough have waited since `me` arrived. The function writes
-    T_ARRIVED of `me`, and advances GENERATION if enough workers wait.
+    The barrier releases `me` if enough workers wait, or if enough workers have waited since `me`
+    arrived. The function writes T_ARRIVED of `me`, and advances GENERATION if enough workers wait.
     """
     state = table[me]
     generation = load(control, layout.GENERATION)

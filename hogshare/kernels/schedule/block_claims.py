@@ -86,8 +86,8 @@ def poll_again(schedule, plan, me):
 def claim_or_wait(schedule, plan, me):
     """Claim the next block; retry for a moment if there is none yet. Return its ticket or NO_BLOCK.
 
-    There may be none while other workers compute their last blocks: epoch e may not begin before
-    epoch e - 2 has ended, and a run may not end before its last epoch has ended.
+    There may be no block while other workers compute their last blocks: epoch e may not begin
+    before epoch e - 2 has ended, and a run may not end before its last epoch has ended.
     """
     state = schedule.table[me]
     ticket = claim(schedule, plan, me)

@@ -51,8 +51,8 @@ def add_cells(sums, n_columns):
 
     The fixed order makes the total the same bit for bit in every run.
 
-    sums : float64[3 * n_columns + n_cells], sums of an epoch and then the loss of each cell;
-        written
+    sums : float64[3 * n_columns + n_cells], sums of an epoch and then the loss of each cell; the
+        sums of the first column are updated
     """
     total = 0.0
     for k in range(3 * n_columns, sums.shape[0]):
@@ -179,10 +179,9 @@ def call(rule, schedule, memory, sums, w, average, means, epoch):
     """Pause the workers for a convergence check, once an epoch has changed little enough.
 
     SAGA stores a value for each row, and an epoch changes these values. While the gradient is far
-    from zero, the epoch's change decays like the gradient. Later the gradient is left in few
-    directions, which change little from one epoch to the next, and SAGA's average differs from the
-    gradient by a few per cent. So the change and the average indicate convergence without an
-    evaluation.
+    from zero, the epoch's change decays like the gradient. Later the gradient has few directions,
+    which change little from one epoch to the next. Then SAGA's average differs from the gradient by
+    a few per cent. So the change and the average indicate convergence without an evaluation.
 
     The owner of the ENDER word lowers LIMIT before it advances EPOCHS. At that time no worker has
     claimed a block of epoch + 2. With several workers, some may have claimed blocks of epoch + 1.

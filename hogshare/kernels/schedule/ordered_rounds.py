@@ -174,7 +174,8 @@ def is_safe(schedule, plan):
     """Return whether no other worker's block of this round can share a row with the next block.
 
     A row's entry in the memory of rows is written during the computation. Blocks of the same epoch
-    have no row in common, but blocks of two epochs may have one, so an epoch begins in a new round.
+    have no row in common. Blocks of two epochs may have rows in common, so an epoch begins in a new
+    round.
     """
     control = schedule.control
     if plan.shares > 0:

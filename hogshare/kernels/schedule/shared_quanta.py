@@ -67,7 +67,7 @@ def shared_quantum(method, lock_free, ordered, single, outside, cells):
     """Make the body of a quantum of one rule, on the shared vector itself or on a private copy.
 
     All arguments are constants of the kernel. Numba removes a branch on a constant before it infers
-    types, so a fit compiles its own rule's rows and no other's.
+    types, so a fit compiles only the row loops of its own rule.
 
     Parameters
     ----------
