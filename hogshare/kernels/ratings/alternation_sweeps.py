@@ -104,13 +104,13 @@ def solve_rows(lines, begins, others, extras, designs, offsets, gram, base, rows
 
 @kernel
 def loss_of_met(lines, begins, others, extras, other_lines, rows, sums):
-    """Add to `sums`, for each pair that has met, its loss minus its loss with target 0, weight 1.
+    """Add the losses of the pairs that have met, minus their losses with target 0 and weight 1.
 
     lines : float32 or float64 (n_rows, width), the rows' lines
     other_lines : float32 or float64 (n_others, width); its products with `lines` are the
         predictions
     rows : int64 (2,), the first row and the end of the rows to use
-    sums : float64 (1,)
+    sums : float64 (1,), to which the difference is added
     """
     width = np.uint64(lines.shape[1])
     total = 0.0

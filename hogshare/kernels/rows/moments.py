@@ -28,7 +28,7 @@ LARGEST = np.float64(np.finfo(np.float32).max)
 
 @helper
 def add_interactions(rows, sample, counts, out):
-    """Do ``out[j] += count |x_j| sum_i |x_i|`` for each row of ``sample``.
+    """Add ``count |x_j| sum_i |x_i|`` to ``out[j]``, for each row x of `sample`.
 
     Divided by the number of rows and times the loss's curvature, ``out[j]`` is the sum of the
     absolute values in row j of the Hessian. By Gershgorin's theorem this is an upper bound of the

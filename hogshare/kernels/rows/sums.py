@@ -21,7 +21,8 @@ def total(values):
 def squares(values):
     """Sum a vector's squares in float64.
 
-    If a value is NaN or infinite, the sum is NaN or infinite; otherwise it rarely is.
+    If a value is NaN or infinite, the sum is NaN or infinite. With finite values the sum is rarely
+    infinite.
     """
     result = 0.0
     for k in range(values.shape[0]):

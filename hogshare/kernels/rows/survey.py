@@ -237,9 +237,9 @@ def survey(
     """Scan sparse rows.
 
     values, columns, indptr : see `row_views.RowArrays`; the last pointer is the number of values
-    n_features : number of features; a larger column is an error that `Survey.last_column` shows
-    sizes : whether to find norms and counts. If not, the rows are only checked: `mean` and
-        `largest` are 0, and `counts` is None.
+    n_features : number of features; `Survey.last_column` shows if a column is not below it
+    sizes : whether to find norms and counts. If not, the values are summed and the rows are
+        checked; `mean` and `largest` are 0, and `counts` is None.
     helpers : other threads that take part in the pass
     """
     n_rows = len(indptr) - 1

@@ -46,7 +46,7 @@ SAGA = 2
 
 
 class RuleNumbers(NamedTuple):
-    """Scalars of the update, constant during a run; `problems.linear` describes them.
+    """The scalars of a step, constant during a run; `problems.linear` describes them.
 
     The fields from `method` on belong to the rules that remember rows; see
     `hogshare.kernels.rules.dual_ascent` and `hogshare.kernels.rules.saga_steps`.
