@@ -295,9 +295,9 @@ def write_update(book, where, terms, box, centre, edge, now, limits, at):
 def write_announcement(book, where, terms, box, centre, edge, now, limits, at):
     """Announce in an edge's last slot which values will come; return whether there are any.
 
-    In step this function is never called. There a worker waits for every clock with all its values.
-    If it also waited for announced values of a clock that it may not take yet, it would wait
-    forever (`tests/models/mirrors.pml`, twin NAMES_IN_STEP).
+    In step this function is never called: a worker then waits for every clock with all its values.
+    If the worker also waited for announced values of a clock that it may not take yet, it would
+    wait forever (`tests/models/mirrors.pml`, twin NAMES_IN_STEP).
     """
     choose_for(book, where, terms, centre, edge, now, limits)
     chosen, flags, known = book.chosen[centre], book.open[edge], book.announced[edge]

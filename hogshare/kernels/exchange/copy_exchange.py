@@ -9,10 +9,10 @@ the number of its rows stays in `pending`. The monitor frees the words of a dead
 changes that the dead worker had not folded are lost.
 
 The weight. Near the optimum a coordinate of curvature h contracts by about ``rho = 1 / (1 + z)``
-between two exchanges. Here ``z = eta h B``, eta is the step size, and B is the number of rows
-between two exchanges. P workers that start from the same distance e each propose the change -(1 -
-rho) e. One worker with P B rows would make the change -(1 - rho^P) e. So the sum of the proposals
-has to be multiplied by
+between two exchanges. In this formula ``z = eta h B``, eta is the step size, and B is the number of
+rows between two exchanges. P workers that start from the same distance e each propose the change
+``-(1 - rho) e``. One worker with P B rows would make the change ``-(1 - rho^P) e``. So the sum of
+the proposals has to be multiplied by
 
     c(z) = (1 - rho^P) / (P (1 - rho)),
 

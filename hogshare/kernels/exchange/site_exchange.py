@@ -6,12 +6,15 @@ coordinate times a weight, to all other sites. The other sites add the offer to 
 changes.
 
 The weight is the weight of `copy_exchange`, by the same derivation. Between two offers the workers
-of a site together contract a coordinate of curvature h by about rho = 1 / (1 + z). Here z = eta h
-R, eta is the step size, and R is the number of rows that all workers of the site have done. Because
-the workers exchange, R rows have the same effect as R rows of one worker. M sites that start from
-the same distance e each offer -(1 - rho) e. So the weight is c(z) = 1/M + (1 - 1/M) / (1 + M z /
-2): M sites replace P workers, and the site's rows replace a worker's rows. The longer the time
-between two offers, the more coordinates are averaged.
+of a site together contract a coordinate of curvature h by about rho = 1 / (1 + z). In this formula
+z = eta h R, eta is the step size, and R is the number of rows that all workers of the site have
+done. Because the workers exchange, R rows have the same effect as R rows of one worker. M sites
+that start from the same distance e each offer -(1 - rho) e. So the weight is
+
+    c(z) = 1/M + (1 - 1/M) / (1 + M z / 2).
+
+M sites replace P workers, and the site's rows replace a worker's rows. The longer the time between
+two offers, the more coordinates are averaged.
 
 A site's account, coordinate by coordinate of the *flat* vector (coefficients, intercepts, means of
 the duals, SAGA's average):

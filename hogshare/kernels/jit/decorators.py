@@ -84,8 +84,8 @@ def load_registries():
     Numba would load them at the first kernel. An interrupt during the load is fatal: each later
     compilation of the process ends with "generator raised StopIteration". Two simultaneous loads
     are also fatal: each thread takes only the entries that the other thread has not taken, compiles
-    without the rest, and raises typing errors about attributes that exist. So signals are deferred
-    and Numba's lock is taken.
+    without the other entries, and raises typing errors about attributes that exist. So signals are
+    deferred and Numba's lock is taken.
     """
     # before Numba's lock: making the contexts takes their locks first and then Numba's
     context = cpu_target.target_context

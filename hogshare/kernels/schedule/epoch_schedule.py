@@ -224,8 +224,8 @@ def must_wait(table, control, epoch):
     """Return whether, with `EpochPlan.free`, a worker may not begin a block of an epoch yet.
 
     The worker has to wait (1) if all workers pause now, (2) if the epoch has no sums yet, or (3) if
-    another worker is still starting and the epoch would be the third open one. Condition (3) keeps
-    one worker from running ahead alone.
+    another worker is still starting and the epoch would be the third open epoch. Because of
+    condition (3) no worker runs ahead alone.
     """
     ended = load(control, layout.EPOCHS)
     if ended >= load(control, layout.LIMIT) or epoch >= load(control, layout.READY):
