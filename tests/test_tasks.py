@@ -224,6 +224,43 @@ def test_a_problem_gives_its_gradient():
                 ac.parallelize(X[:60]).map(problem, ac.broadcast(w))
 
 
+@pytest.mark.parametrize("is_short", [True, False])
+def test_the_caller_helps_with_short_tasks_of_linear_problems_alone(monkeypatch, is_short):
+    """A user's function may wait for the caller, and must not run in its thread."""
+    from hogshare.tasks import thread_executor
+
+    seen, work = [], thread_executor.work
+    problem = problems.linear(X, Y, loss="squared_error", penalty=None, fit_intercept=False)
+
+    def recorded(*args):
+        seen.append(threading.current_thread())
+        return work(*args)
+
+    monkeypatch.setattr(thread_executor, "work", recorded)
+    if not is_short:
+        monkeypatch.setattr(thread_executor, "SHORT_VALUES", 0)
+    with AsyncContext("threads", n_workers=2) as ac:
+        points = ac.parallelize(problem)
+        for _ in range(50):
+            points.map(problem, ac.broadcast(np.ones(D))).reduce()
+            total = sum(result.value for result in ac.collect_all(PATIENCE / 10))
+            total_again = ac.collect_all()
+            assert total_again == [] and np.allclose(total, X.T @ (X.sum(axis=1) - Y))
+        main = threading.main_thread()
+        assert main not in seen, "a wait with a limit"
+        for _ in range(50):
+            points.map(problem, ac.broadcast(np.ones(D))).reduce()
+            total = sum(result.value for result in ac.collect_all())
+            assert np.allclose(total, X.T @ (X.sum(axis=1) - Y))
+        assert (main in seen) is is_short and len(set(seen)) > 1
+        seen.clear()
+        for _ in range(50):
+            points.map_with_index(lambda i, rows: len(i)).reduce()
+            assert sum(result.value for result in ac.collect_all()) == len(X)
+        assert main not in seen
+        assert ac.stat.blocks.sum() == 2 * 150
+
+
 def test_a_linear_problem_gives_its_gradient():
     problem = problems.linear(X, Y > 0.0, alpha=0.1)
     w = np.linspace(-0.5, 0.5, problem.n_params)

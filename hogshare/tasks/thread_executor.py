@@ -14,11 +14,16 @@ threads refer to the queues and to the objects of the `Shelf` (the store of the 
 but not to the executor. So the executor can be collected while its threads wait, and an executor
 that is dropped without `close` dismisses its threads. The end of the process also dismisses the
 threads. The process waits for the pool's threads, but not for a user's function.
+
+While the caller waits for outcomes without limit, it does short tasks itself, if their function is
+a linear problem's kernel and their threads have not taken them yet (`_help`). A thread on another,
+sleeping core takes 0.1 to 0.3 ms more for the same task.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import time
 import warnings
 import weakref
@@ -27,6 +32,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from hogshare.problems.linear.problem import LinearProblem
 from hogshare.runtimes import interpreter_exit
 from hogshare.runtimes.pool import pool
 from hogshare.system.callers import users_line
@@ -34,8 +40,9 @@ from hogshare.system.interrupts import DeferredSignals
 from hogshare.tasks.executor import Back, Event, Executor
 from hogshare.tasks.plans import GradientOf, TaskPlan
 from hogshare.tasks.store import Shelf
-from hogshare.tasks.work import Key, Store, Task, TaskOutcome, work
+from hogshare.tasks.work import Store, Task, TaskOutcome, work
 
+SHORT_VALUES = 1 << 20  # values of the rows of a task that takes a millisecond or less
 STUCK_SECONDS = 2.0  # how long closing waits for a task to end
 
 
@@ -48,14 +55,16 @@ class ThreadExecutor(Executor):
         super().__init__()
         self._outcomes: SimpleQueue[TaskOutcome] = SimpleQueue()
         self._tasks: list[SimpleQueue[Task | None]] = [SimpleQueue() for _ in range(n_workers)]
+        self._stores = [Store(shelf.things) for _ in range(n_workers)]
+        self._last: int | None = None  # worker of the last task, for `_help`
         self._under_way = 0
         self._threads: list[Future[Any]] = []
         self._dismiss = weakref.finalize(self, _dismiss, self._tasks)
         self._dismiss.atexit = False
         atexit.register(self._dismiss)  # registered after the pool's exit handler, so it runs first
         with DeferredSignals():
-            for tasks in self._tasks:
-                serving = pool().submit(_serve, tasks, self._outcomes, shelf.things)
+            for tasks, store in zip(self._tasks, self._stores, strict=True):
+                serving = pool().submit(_serve, tasks, self._outcomes, store)
                 self._threads.append(serving)
 
     @property
@@ -64,9 +73,12 @@ class ThreadExecutor(Executor):
 
     def submit(self, worker: int, task: Task) -> None:
         self._under_way += 1
+        self._last = worker
         self._tasks[worker].put(task)
 
     def poll(self, seconds: float | None) -> list[Event]:
+        if seconds is None:
+            self._help()
         events: list[Event] = []
         while self._under_way:
             try:
@@ -77,6 +89,19 @@ class ThreadExecutor(Executor):
                 break
             self._under_way -= 1
         return events
+
+    def _help(self) -> None:
+        """Do the last task in this thread, if it is short and its own thread has not taken it."""
+        worker, self._last = self._last, None
+        if worker is None:
+            return
+        with DeferredSignals(), contextlib.suppress(Empty):
+            task = self._tasks[worker].get_nowait()
+            if task is not None and _is_short(task, self._stores[worker]):
+                # its thread has no other task, so this thread has the store for itself
+                self._outcomes.put(work(task, self._stores[worker]))
+            else:
+                self._tasks[worker].put(task)
 
     def close(self) -> None:
         self._dismiss()
@@ -96,11 +121,26 @@ class ThreadExecutor(Executor):
 
 
 def _serve(
-    tasks: SimpleQueue[Task | None], outcomes: SimpleQueue[TaskOutcome], things: dict[Key, Any]
+    tasks: SimpleQueue[Task | None], outcomes: SimpleQueue[TaskOutcome], store: Store
 ) -> None:
-    store = Store(things)
     while (task := tasks.get()) is not None:
-        outcomes.put(_working(things.get(task.plan))(task, store))
+        outcomes.put(_working(store.things.get(task.plan))(task, store))
+
+
+def _is_short(task: Task, store: Store) -> bool:
+    """Return whether a task computes a linear problem's gradient of few values.
+
+    A user's function must not run in the caller's thread: it may wait for the caller, and its
+    exceptions could not be distinguished from Ctrl-C.
+    """
+    plan: TaskPlan | None = store.things.get(task.plan)
+    if task.sleep or plan is None or not isinstance(plan.function, GradientOf):
+        return False
+    problem = plan.function.problem
+    if not isinstance(problem, LinearProblem):
+        return False
+    share = plan.rate * sum(task.sizes.values()) / max(1, problem.n_rows)
+    return share * problem.rows.data.size * problem.n_columns < SHORT_VALUES
 
 
 def _working(plan: TaskPlan | None) -> Callable[[Task, Store], TaskOutcome]:

@@ -399,13 +399,15 @@ class LinearProblem:
         )
         sums = np.empty(columns), of_rows, of_intercepts
         total = add_gradients(*self.terms, chosen, *model, *self.column_weights, *sums)
-        coef = np.asarray(w[:size], dtype=np.float64).reshape(self.n_features, columns)
-        l1, l2 = (np.reshape(strength, (-1, 1)) for strength in self.strengths)
-        of_rows += len(rows) * (l2 * coef + l1 * np.sign(coef)).reshape(-1)
+        if self.l1 > 0.0 or self.l2 > 0.0:
+            coef = np.asarray(w[:size], dtype=np.float64).reshape(self.n_features, columns)
+            l1, l2 = (np.reshape(strength, (-1, 1)) for strength in self.strengths)
+            of_rows += len(rows) * (l2 * coef + l1 * np.sign(coef)).reshape(-1)
+            total += len(rows) * self.penalty_at(coef.T)
         out[:size] += of_rows
         if self.fit_intercept:
             out[size:] += of_intercepts
-        return float(total) + len(rows) * self.penalty_at(coef.T)
+        return float(total)
 
     def model_at(self, params: np.ndarray) -> Model:
         """Return a vector as a model, whose arrays are copies."""
