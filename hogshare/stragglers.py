@@ -319,6 +319,9 @@ def stragglers_of(law: Any) -> Stragglers | None:
 def asked(law: Stragglers) -> Law:
     """Wrap a law for workers: its errors name the law, the block and the worker.
 
+    Each session makes one wrapper, which all its workers call, with "threads" at the same time. So
+    a law may not change its own data.
+
     Returns
     -------
     callable

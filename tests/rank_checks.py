@@ -1141,7 +1141,7 @@ def check_tasks_what_the_leader_raises_all_raise():
 
     assert "of the block" in refused(KeyError, bad)
     text = refused(ValueError, lambda: one_after_another("mpi", SIZE))
-    assert "start one rank more" in text and on_all(text)
+    assert "Start at least" in text and on_all(text)
 
 
 def check_methods_on_tasks_give_all_ranks_one_report():

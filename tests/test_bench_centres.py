@@ -142,7 +142,7 @@ def test_presets_are_as_far_apart_as_they_say():
     latencies = {slow[0][j].latency for j in range(1, 11)}
     assert (min(latencies), max(latencies)) == (0.01, 0.3)
     assert links.preset("wan", 3)[0][1].bandwidth == links.LAN.bandwidth / 15.0
-    with pytest.raises(ValueError, match=r"links are one of lan.*Did you mean 'wan'"):
+    with pytest.raises(ValueError, match=r"links must be a preset .lan.*Did you mean 'wan'"):
         links.preset("wam", 3)
 
 

@@ -154,7 +154,7 @@ def test_a_link_that_drops_loses_nothing_and_catches_up(runtime):
     ("given", "told"),
     [
         ("wam", "Did you mean 'wan'"),
-        ("0x:3ms", "links are one of"),
+        ("0x:3ms", "links must be a preset"),
         (3, "list of a list of Link"),
         ([[1.0]], "list of a list of Link"),
         ([[Link()], [Link(), Link()]], "list of a list of Link"),

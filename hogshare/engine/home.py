@@ -262,8 +262,8 @@ class WorkerHome:
         n, m = np.shape(values), None if places is None else np.shape(places)
         if len(n) != 1 or n[0] > size or m not in (None, n):
             raise ValueError(
-                f"values must have one dimension and at most {size} values, and places the same "
-                f"length or be None; got shapes {n} and {m}"
+                f"values must be one-dimensional with at most {size} entries, and places must be "
+                f"None or as long as values; got values of shape {n} and places of shape {m}"
             )
         return self._edge(self.me, to).post(values, places, round)
 

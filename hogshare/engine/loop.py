@@ -316,7 +316,11 @@ def together(loops: Iterable[Generator[Wish, Any, None]]) -> Generator[Wish, Any
 
 
 def master_loop(service: MasterService) -> Generator[Wish, Any, None]:
-    """Serve as master until every worker is done or dead, and all mail has been taken."""
+    """Serve as master until every worker is done or dead, and all mail has been taken.
+
+    The driver's thread writes the last row of `quanta`; the kernel writes the model while it has
+    taken SERVING. After a dead master, `MasterService.take_over` must be called first.
+    """
     attempts = 0
     while True:
         waited = service.waited()

@@ -154,13 +154,13 @@ class Session(SessionModel):
         """Let paused workers go on until `epochs` epochs are done.
 
         If workers have homes, or are at several sites, paused workers are expected again from now
-        on. Unless each worker goes on without waiting for the others, all workers get the same
-        clock, because some may have had no block in the last round.
+        on. If workers wait for each other, all workers get the same clock, because some may have
+        had no block in the last round.
 
-        If workers have homes, or if mini-batches are split, worker 0 gets the next section. For
-        homes, the reason is that a worker pauses without waiting for its section, so the next
-        section may belong to any worker. For split mini-batches, the parts of each mini-batch would
-        otherwise be in two rounds from now on.
+        If workers have homes, or if mini-batches are split, worker 0 gets the next section (the
+        right to fold and claim, which passes from worker to worker; see `ordered_rounds`). A worker
+        with a home pauses without waiting for its section, so without this the next section could
+        belong to any worker. The parts of a split mini-batch would be in two rounds.
         """
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         resting = table[:, layout.T_STATE] == layout.RESTING

@@ -133,6 +133,13 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
             The initial coefficients to warm-start the optimization.
         intercept_init : ndarray of shape (1,), default=None
             The initial intercept to warm-start the optimization.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; by default 1.
+
+        Notes
+        -----
+        All arguments are only read, and the initial arrays are copied. Do not change X during the
+        fit.
         """
         self._check_settings()
         warm = self.warm_start and getattr(self, "coef_", None) is not None

@@ -98,9 +98,10 @@ def model(head: bytes) -> str:
 def is_vowpal(head: bytes) -> bool:
     """Whether all complete lines are Vowpal Wabbit's text, and not cells separated by bars.
 
-    Every line must have the form of Vowpal Wabbit up to its first bar, and one of two conditions
-    must hold: (1) at least one word after a bar is a feature with a number (``name:value``); (2)
-    every bar is directly before a name, and no bar but the first directly follows text.
+    Every line must have the form of Vowpal Wabbit up to its first bar. In addition, the lines
+    together must meet one of two conditions: (1) at least one word after a bar is a feature with a
+    number (``name:value``); (2) every bar is directly before a name, and only a line's first bar
+    directly follows text.
     """
     *lines, _ = head.split(b"\n") if b"\n" in head else (head, b"")
     lines = list(filter(bytes.strip, lines))

@@ -91,8 +91,8 @@ def _alike(name: str) -> Link | None:
     if name == "regions":
         return None
     raise ValueError(
-        f"links are one of {', '.join(PRESETS)}, a factor by which they are slower than the LAN "
-        f"and a latency, such as 15x:100ms, or a file; got {name!r}.{nearest(name, PRESETS)}"
+        f"links must be a preset ({', '.join(PRESETS)}); or a slowdown relative to the LAN with a "
+        f"latency, such as 15x:100ms; or a file. Got {name!r}.{nearest(name, PRESETS)}"
     )
 
 

@@ -301,7 +301,7 @@ def _with_change(
 def _weighed(
     state: DescentState, terms: DescentTerms, base: Model, copy: Model, rows: int, live: int
 ) -> Model:
-    """Return the model after folding a copy's change, as much as may be added to other changes.
+    """Return the model after folding in as much of a copy's change as its round allows.
 
     The parameters are as in `_with_change`; `copy` is the push's model.
     """

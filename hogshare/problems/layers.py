@@ -89,8 +89,8 @@ class Convolution:
         ranges.store_whole(0, self, "padding")
         if self.padding >= self.size:
             raise ValueError(
-                f"padding must be less than size, {self.size}, or a window would be entirely "
-                f"beyond the border; got {self.padding}."
+                f"padding must be less than size ({self.size}), because otherwise a window would "
+                f"be entirely beyond the border; got {self.padding}."
             )
         _store_activation(self)
 

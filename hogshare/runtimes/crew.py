@@ -1,10 +1,11 @@
 """The crew: worker processes that start in milliseconds and stay alive between fits.
 
 Ownership. Each process id has one crew, made at first use. One lock guards the crew, its members
-and its helper; it is taken for microseconds (milliseconds while the helper is started), never
-during a wait for a member. A hired member belongs to its hirer until it is released; only the crew
-uses idle members. The caller stores a member's tasks until the member reports that it is up. If a
-fit ends before this report, it takes its task back, and the next fit can hire the member.
+and its helper; it is taken for microseconds (milliseconds while the helper is started, up to two
+seconds while an ended helper is reaped), never during a wait for a member. A hired member belongs
+to its hirer until it is released; only the crew uses idle members. The caller stores a member's
+tasks until the member reports that it is up. If a fit ends before this report, it takes its task
+back, and the next fit can hire the member.
 
 If other code forks this process, the child closes its copies of all these sockets. It makes a crew
 of its own when it needs one. `hogshare.runtimes.fork_helper` describes when the helper ends, and

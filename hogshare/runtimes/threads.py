@@ -57,6 +57,9 @@ class ThreadCrew:
     A worker counts as running from `start` on, and claims its place when its thread begins. No
     worker claims a place (1) after a failed start, when the system starts no more threads; (2) in a
     forked child, which has none of these threads.
+
+    Made in the calling thread, before any thread is bound to a core; it wraps the session's calls
+    of user code. The session calls `wake` (as ``on_limit``) after it has raised LIMIT.
     """
 
     def __init__(

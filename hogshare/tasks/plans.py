@@ -120,6 +120,11 @@ class GradientOf:
         return {"problem": sent}
 
     @property
+    def values_per_row(self) -> float | None:
+        """Mean number of values that a row's gradient reads; None if the gradient is a user's."""
+        return getattr(self.problem, "values_per_row", None)
+
+    @property
     def users(self) -> tuple[Any, ...]:
         """The user's objects in the problem."""
         found: tuple[Any, ...] = getattr(self.problem, "users", (self.problem,))

@@ -107,8 +107,9 @@ class RankExecutor(Remote):
         if n_workers is not None and n_workers > n_others:
             with job.call:  # the serving ranks also raise the error
                 raise ValueError(
-                    f"n_workers is {n_workers}, and of {n_others + 1} ranks {n_others} can run "
-                    "tasks, as rank 0 hands them out: start one rank more than workers."
+                    f"n_workers is {n_workers}, but only {n_others} of the {n_others + 1} ranks "
+                    "can run tasks, because rank 0 hands them out. Start at least "
+                    f"{n_workers + 1} ranks, or lower n_workers."
                 )
         super().__init__(shelf)
         self._call, self._busy = job.call, set[int]()

@@ -32,7 +32,6 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from hogshare.problems.linear.problem import LinearProblem
 from hogshare.runtimes import interpreter_exit
 from hogshare.runtimes.pool import pool
 from hogshare.system.callers import users_line
@@ -136,11 +135,8 @@ def _is_short(task: Task, store: Store) -> bool:
     plan: TaskPlan | None = store.things.get(task.plan)
     if task.sleep or plan is None or not isinstance(plan.function, GradientOf):
         return False
-    problem = plan.function.problem
-    if not isinstance(problem, LinearProblem):
-        return False
-    share = plan.rate * sum(task.sizes.values()) / max(1, problem.n_rows)
-    return share * problem.rows.data.size * problem.n_columns < SHORT_VALUES
+    values = plan.function.values_per_row
+    return values is not None and plan.rate * sum(task.sizes.values()) * values < SHORT_VALUES
 
 
 def _working(plan: TaskPlan | None) -> Callable[[Task, Store], TaskOutcome]:

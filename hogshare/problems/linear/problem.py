@@ -183,6 +183,11 @@ class LinearProblem:
         return self.positive, self.negative
 
     @property
+    def values_per_row(self) -> float:
+        """Mean number of values that a row's gradient reads, over all columns."""
+        return self.rows.data.size * self.n_columns / max(1, self.n_rows)
+
+    @property
     def is_regression(self) -> bool:
         """Whether targets are numbers, not classes."""
         return self.classes is None

@@ -18,7 +18,7 @@ class LabelCoding(NamedTuple):
     classes : ndarray or None
         Sorted labels; None for regression.
     positive, negative : ndarray of shape (n_columns,)
-        Weights of classes, as in `LinearProblem`.
+        Weights of the columns' own classes, and of all other classes.
     """
 
     classes: np.ndarray | None

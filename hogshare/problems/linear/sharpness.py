@@ -47,7 +47,7 @@ def spread(targets: np.ndarray) -> float:
 def row_sizes(rows: RowArrays, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
     """Return each row's largest weight in any column: its weight times the weight of its class.
 
-    positive, negative : weights of classes, as in `LinearProblem`
+    positive, negative : weights of classes, float64 of shape (n_columns,)
     """
     if len(positive) == 1:
         sizes = np.where(rows.y > 0.0, positive[0], negative[0])

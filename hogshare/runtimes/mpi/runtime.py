@@ -246,7 +246,8 @@ class MPI(Joint):
     def hold(self, what: str) -> Call | None:
         """Begin a call that lasts until all ranks end it; return it, or None if there is one rank.
 
-        All ranks must call this.
+        All ranks must call this. The caller owns the call: it works in blocks of ``with call:``. An
+        exception in a block ends the call on all ranks; leaving a block without one ends nothing.
 
         what : the call's name, the same on all ranks
 
