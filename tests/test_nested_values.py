@@ -115,6 +115,7 @@ def test_memory_counts_parts():
         (Point(np.zeros(2), 1.0), r"plain tuple or dict.*pass tuple\(value\)"),
         (collections.OrderedDict(a=1.0), r"got a OrderedDict: pass dict\(value\)"),
         ({(1, 2): 3.0}, "keys of value must be str or int"),
+        (np.ma.masked_array([1.0, 2.0], [True, False]), r"pass value\.filled"),
     ],
 )
 def test_other_parts_are_refused(value, message):
@@ -131,12 +132,21 @@ def test_other_parts_are_refused(value, message):
         ({"a": 1, "b": (2, 3)}, {"b": (1, 1), "a": 1}, {"a": 2, "b": (3, 4)}),
         (Point(1, 2), Point(3, 4), Point(4, 6)),
         (np.float32(1), 2, 3.0),
+        (np.bool_(True), np.bool_(True), 2),
+        (collections.Counter(a=1), collections.Counter(a=2), collections.Counter(a=3)),
         ((), (), ()),
     ],
 )
 def test_values_are_added_part_by_part(left, right, total):
     found = add(left, right)
     assert found == total and (type(found) is type(total) or np.isscalar(found))
+
+
+def test_bools_are_counted():
+    assert add(np.array([True, False]), np.array([True, True])).tolist() == [2, 1]
+    with AsyncContext("threads", n_workers=1) as ac:
+        ac.parallelize(X).map(lambda row: row[0] > 0.0, each="row").reduce()
+        assert ac.collect().value == (X[:, 0] > 0.0).sum()
 
 
 def test_adding_changes_no_argument():

@@ -5,6 +5,7 @@ attributes; the parameters of what can be called, null for attributes. It is wri
 release, and names leave it by the policy of docs/support.md only.
 """
 
+import dataclasses
 import importlib
 import inspect
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hogshare import Plane, Rule, Simulator, Stop
+from hogshare.planes import Replicas
 from hogshare.system.deprecations import renamed
 
 NAMES = json.loads((Path(__file__).parent / "public_names.json").read_text(encoding="utf-8"))
@@ -135,3 +137,53 @@ def test_an_attribute_that_is_set_by_its_old_name():
     with pytest.warns(FutureWarning):
         pen.colour = "red"
     assert pen.color == "red" and Pen.color == "black"
+
+
+def test_super_has_the_old_name_in_a_definition_under_the_old_name():
+    """As it had in 0.1; and a definition that calls it is not called twice."""
+    with pytest.warns(FutureWarning):
+
+        class Old(Replicas):
+            @property
+            def kept(self):
+                return (*super().kept, "mine")
+
+            def kept_owners(self, n_workers):
+                return {**super().kept_owners(n_workers), "mine": 0}
+
+    class Below(Old):
+        pass
+
+    for plane in (Old(), Below()):
+        with pytest.warns(FutureWarning):
+            assert plane.checkpointed == (*Replicas().checkpointed, "mine")
+            owners = plane.checkpointed_owners(2)
+            assert owners == {**Replicas().checkpointed_owners(2), "mine": 0}
+            assert plane.kept == plane.checkpointed
+
+
+def test_an_old_name_that_comes_from_a_mixin():
+    class Mixin:
+        kept = ("mirror",)
+
+    with pytest.warns(FutureWarning, match=r"Old\.kept is deprecated"):
+
+        class Old(Mixin, Plane):
+            pass
+
+    assert Old.checkpointed == ("mirror",)
+
+    class Behind(Plane, Mixin):
+        pass
+
+    assert Behind.checkpointed == Plane.checkpointed
+
+
+def test_a_frozen_dataclass_with_a_field_of_the_old_name():
+    with pytest.warns(FutureWarning):
+
+        @dataclasses.dataclass(frozen=True)
+        class Old(Rule):
+            turns_windows: bool = True
+
+        assert Old().interleaves_windows is True and Old(False).interleaves_windows is False

@@ -530,6 +530,117 @@ def test_ctrl_c_and_exits_in_the_caller_s_thread_are_the_caller_s():
         assert ac.collect().value == 120
 
 
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_interrupts_while_collecting_leave_no_task_under_way(kind):
+    """Whenever they come: a result is handled wholly, or remains to be handled."""
+    rng, armed, interrupted = np.random.default_rng(0), False, 0
+
+    def handler(*_):
+        if armed:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with AsyncContext(kind, n_workers=2) as ac:
+            points = ac.parallelize(X, Y, partitions=4).map(count)
+            end = time.monotonic() + 1.5
+            while time.monotonic() < end:
+                points.reduce(timeout=PATIENCE)
+                signal.setitimer(signal.ITIMER_REAL, 1e-6 + 6e-4 * rng.random())
+                try:
+                    armed = True
+                    ac.collect_all(PATIENCE)
+                    armed = False
+                except KeyboardInterrupt:
+                    armed = False
+                    interrupted += 1
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+            ac.collect_all(PATIENCE)
+            assert ac.stat.available_workers == 2 and ac.accepted == ac.stat.blocks.sum()
+            points.reduce(timeout=PATIENCE)
+            assert sum(result.value for result in ac.collect_all(PATIENCE)) == len(X)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted > 5
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_a_fork_does_not_take_its_parents_results(kind):
+    with AsyncContext(kind, n_workers=1) as ac:
+        points = ac.parallelize(X, Y).map(count)
+        points.reduce()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                ac.collect()
+            except RuntimeError as error:
+                status = int("of which this one is a fork" not in str(error))
+                ac.close()
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert ac.collect(PATIENCE).value == len(X)
+
+
+def test_a_value_of_a_class_of_the_script_comes_back():
+    """On processes, whose workers have no such module."""
+    code = """
+        from hogshare import AsyncContext
+        class Seen:
+            def __init__(self, n):
+                self.n = n
+        if __name__ == "__main__":
+            with AsyncContext("processes", n_workers=1) as ac:
+                ac.parallelize([[1.0], [2.0]]).map(lambda rows: Seen(len(rows))).reduce(max)
+                value = ac.collect().value
+                assert isinstance(value, Seen) and value.n == 2
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    subprocess.run(command, check=True, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("timeout", ["1", -1.0, float("nan"), True])
+def test_a_timeout_is_a_number_of_seconds(timeout):
+    with AsyncContext("threads", n_workers=1) as ac:
+        points = ac.parallelize(X, Y).map(count)
+        with pytest.raises(ValueError, match="timeout must be None or a number of seconds"):
+            points.reduce(timeout=timeout)
+        with pytest.raises(ValueError, match="timeout must be None or a number of seconds"):
+            ac.collect(timeout=timeout)
+
+
+def test_a_value_that_contains_itself_is_an_error_of_its_task():
+    def endless(rows):
+        found = []
+        found.append(found)
+        return found
+
+    with AsyncContext("threads", n_workers=1) as ac:
+        points = ac.parallelize(X, Y)
+        points.map(endless).reduce()
+        with pytest.raises(TaskError, match="contains itself"):
+            ac.collect()
+        points.map(count).reduce()
+        assert ac.collect().value == len(X)
+
+
+@pytest.mark.parametrize("shape", [(4,), (9,), (5, 1), ()])
+def test_a_model_of_another_shape_is_refused(shape):
+    """Its kernel would read and write memory of others."""
+    problem = problems.linear(X, Y, loss="squared_error", fit_intercept=False)
+    with AsyncContext("threads", n_workers=1) as ac:
+        ac.parallelize(problem).map(problem, ac.broadcast(np.zeros(shape))).reduce()
+        with pytest.raises(TaskError, match="w must be a vector of 5 parameters; its shape is"):
+            ac.collect()
+    with pytest.raises(ValueError, match="out must be a vector of 5"):
+        problem.gradient(np.zeros(5), np.arange(3), np.zeros(6))
+    for rows in ([-1], [len(X)]):
+        with pytest.raises(ValueError, match="rows must be from 0 to 119"):
+            problem.gradient(np.zeros(5), np.array(rows), np.zeros(5))
+
+
 def test_results_beside_a_failed_task_stay(workers):
     with AsyncContext(workers, n_workers=2) as ac:
         points = ac.parallelize(X, Y)

@@ -36,7 +36,8 @@ class Schedule(NamedTuple):
 
     control, returned, table, staleness, columns : see `layout`
     order : int64 [2, n_training_rows], the row orders of the present even and odd epoch
-    permutation : int64 [n_rows], the permutation from which the next order is shuffled
+    permutation : int64 [n_rows, and the windows of a share], the permutation from which the next
+        order is shuffled, and scratch memory for the shuffle of shares
     held_out : uint8 [n_rows], not 0 for rows that are never claimed; or empty
     chances : float64 [n_rows], mean number of visits of each row in an epoch (empty: one visit)
     done : int64 [n_open, n_blocks], 1 + the epoch in which the block was last completed

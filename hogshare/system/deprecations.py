@@ -2,11 +2,14 @@
 
 `docs/support.md` describes the policy. A class lists its renamed attributes. Each old name reads
 and writes the attribute with the new name. If a subclass still defines the old name, its definition
-is moved to the new name, with a warning.
+is moved to the new name, with a warning. In a moved definition ``super()`` has the old name, too.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -25,11 +28,53 @@ class _OldName:
         if instance is None:  # listings of a class's members read this: do not warn
             return getattr(owner, self.new)
         _warn(owner, self.old, self.new)
-        return getattr(instance, self.new)
+        defining = _defining(instance, self.new)
+        if defining is None:
+            return getattr(instance, self.new)
+        # a moved definition has asked `super()` for the old name
+        return getattr(super(defining, instance), self.new)
 
     def __set__(self, instance: Any, value: Any) -> None:
         _warn(type(instance), self.old, self.new)
-        setattr(instance, self.new, value)
+        # not setattr: a frozen dataclass with a field of the old name initializes it in this way
+        object.__setattr__(instance, self.new, value)
+
+
+class _Running(threading.local):
+    """The moved definitions that a thread is in the middle of: (instance, new name, class)."""
+
+    def __init__(self) -> None:
+        self.definitions: list[tuple[Any, str, type]] = []
+
+
+_running = _Running()
+
+
+def _defining(instance: Any, new: str) -> type | None:
+    """Return the class whose moved definition runs for an instance; None if none does."""
+    for one, name, cls in reversed(_running.definitions):
+        if one is instance and name == new:
+            return cls
+    return None
+
+
+def _moved(definition: Any, subclass: type, new: str) -> Any:
+    """Return a definition of an old name, to stand under the new name."""
+
+    def entering(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            _running.definitions.append((self, new, subclass))
+            try:
+                return function(self, *args, **kwargs)
+            finally:
+                _running.definitions.pop()
+
+        return call
+
+    if isinstance(definition, property) and definition.fget is not None:
+        return definition.getter(entering(definition.fget))
+    return entering(definition) if inspect.isfunction(definition) else definition
 
 
 def _warn(owner: type, old: str, new: str) -> None:
@@ -71,10 +116,17 @@ def renamed(**names: str) -> Callable[[Class], Class]:
                 over: Any = super
                 over(cls, subclass).__init_subclass__(**settings)
             for old, new in names.items():
-                if old in vars(subclass):
-                    _warn(subclass, old, new)
-                    setattr(subclass, new, vars(subclass)[old])
-                    delattr(subclass, old)
+                for base in subclass.__mro__:
+                    if base is not subclass and issubclass(base, cls):
+                        break  # its definition has been moved; a class behind it defines nothing
+                    if old in vars(base):
+                        _warn(subclass, old, new)
+                        setattr(subclass, new, _moved(vars(base)[old], subclass, new))
+                        if base is subclass:
+                            delattr(subclass, old)
+                        else:  # a mixin: shadow its definition
+                            setattr(subclass, old, _OldName(old, new))
+                        break
 
         cls.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
         return cls

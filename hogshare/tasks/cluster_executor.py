@@ -46,6 +46,7 @@ from hogshare.system.clusters import (
     this_worker,
     threads_of,
 )
+from hogshare.system.interrupts import DeferredSignals
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Event, Joined, Lost, Remote
 from hogshare.tasks.partitions import Partitions, Recipe
@@ -194,20 +195,22 @@ class ClusterExecutor(Remote):
 
     def poll(self, seconds: float | None) -> list[Event]:
         deadline = None if seconds is None else time.monotonic() + seconds
-        while True:
-            events: list[Event] = self._members()
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            wait = bool(self._tasks and not events and left != 0.0)
-            while self._tasks:
-                try:
-                    longest = min(MEMBERS_SECONDS, MEMBERS_SECONDS if left is None else left)
-                    number, fetched = self._done.get(wait, longest if wait else None)
-                except Empty:
-                    break
-                wait = False
-                events += self._taken(number, fetched)
-            if events or not self._tasks or left == 0.0:
-                return events
+        with DeferredSignals() as deferred:
+            while True:
+                events: list[Event] = self._members()
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                wait = bool(self._tasks and not events and left != 0.0)
+                while self._tasks:
+                    try:
+                        longest = min(MEMBERS_SECONDS, MEMBERS_SECONDS if left is None else left)
+                        number, fetched = self._done.get(wait, longest if wait else None)
+                    except Empty:
+                        break
+                    wait = False
+                    events += self._taken(number, fetched)
+                if events or not self._tasks or left == 0.0:
+                    return events
+                deferred.deliver()
 
     def _taken(self, number: int, fetched: Fetched) -> list[Event]:
         """Return the event of a fetched outcome, or no event if the task has been sent again."""

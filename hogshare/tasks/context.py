@@ -245,8 +245,8 @@ class AsyncContext:
         n_bytes = bytes_of(frozen) + sum(variable.nbytes for variable in self._variables.values())
         if self._memory is not None and n_bytes > self._memory:
             raise MemoryError(
-                f"versions of broadcasts would take {n_bytes / 2**20:,.0f} MiB, more than the "
-                f"memory={self._memory / 2**20:,.0f} MiB that are allowed: {self.versions_alive} "
+                f"versions of broadcasts would take {n_bytes / 2**20:,.4g} MiB, more than the "
+                f"memory={self._memory / 2**20:,.4g} MiB that are allowed: {self.versions_alive} "
                 "are alive, each as long as some row was last used with it. Draw larger samples, "
                 "store a number for each row in place of versions (a linear model's derivatives), "
                 "or pass a larger memory=."

@@ -11,6 +11,7 @@ that tasks have retained are freed with the `Shelf` (the store of the caller's o
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +22,8 @@ import numpy as np
 
 from hogshare.barriers import BarrierError, name_of
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
+from hogshare.system.interrupts import DeferredSignals
+from hogshare.system.ranges import is_number
 from hogshare.tasks.admission import Gate
 from hogshare.tasks.broadcasts import Variable, release_all, retain_all
 from hogshare.tasks.draws import draws_of_task
@@ -109,6 +112,7 @@ class Dispatch:
         self._law = None if law is None else asked(law)
         self._first: list[float] = []  # seconds of the first tasks, for the law
         self._next = 0
+        self._process = os.getpid()
         self._task_of: dict[int, int] = {}  # by worker: its task's number, if it has a task
         self._taken: set[tuple[int, int]] = set()  # partitions that are in a task
         self._to_repeat: deque[int] = deque()
@@ -139,15 +143,16 @@ class Dispatch:
         for worker, parts in chosen.items():
             flight = self._flight(key, plan, data, number, worker, parts, broadcasts)
             # before `submit`, which may fail, and before any result may release the versions
-            retain_all(self.variables, flight.task.values)
-            try:
-                self.executor.submit(worker, flight.task)
-            except BaseException:
-                release_all(self.variables, flight.task.values)
-                raise
-            self.flights[flight.task.number] = flight
-            self._taken |= {(data.number, p) for p in parts}
-            self._note_submitted(flight, worker)
+            with DeferredSignals():
+                retain_all(self.variables, flight.task.values)
+                try:
+                    self.executor.submit(worker, flight.task)
+                except BaseException:
+                    release_all(self.variables, flight.task.values)
+                    raise
+                self.flights[flight.task.number] = flight
+                self._taken |= {(data.number, p) for p in parts}
+                self._note_submitted(flight, worker)
         return list(chosen)
 
     def _passing(self, data: Data, gate: Gate, timeout: float | None) -> dict[int, list[int]]:
@@ -272,11 +277,15 @@ class Dispatch:
         return key
 
     def pump(self, seconds: float | None) -> None:
-        """Handle the executor's events; wait at most `seconds` for the first of them."""
-        for event in self.executor.poll(seconds):
-            self._handle(event)
-        while self._to_repeat and self._submit_again():
-            pass
+        """Handle the executor's events; wait at most `seconds` for the first of them.
+
+        A signal ends the wait, and its handler may raise, but no event is lost or handled in part.
+        """
+        with DeferredSignals():
+            for event in self.executor.poll(seconds):
+                self._handle(event)
+            while self._to_repeat and self._submit_again():
+                pass
 
     def wait_until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until the condition is true, or no task is under way; return whether it is true.
@@ -353,8 +362,8 @@ class Dispatch:
         if not available:
             return False
         worker = (others or available)[0]
+        self.executor.submit(worker, flight.task)  # may raise; the task then remains to be repeated
         self._to_repeat.popleft()
-        self.executor.submit(worker, flight.task)
         self.repeated += 1
         self._note_submitted(flight, worker)
         return True
@@ -411,7 +420,10 @@ class Dispatch:
         plan = self.shelf.things[task.plan]
         if plan.op not in ADDS:
             return None
-        form = plan.form_of(outcome.value)
+        try:
+            form = plan.form_of(outcome.value)
+        except RecursionError:
+            return TaskError(f"{where}, gave a value that contains itself.", worker, parts)
         if task.plan not in self._forms:
             self._forms[task.plan] = form, described(outcome.value)
         expected, before = self._forms[task.plan]
@@ -423,6 +435,11 @@ class Dispatch:
             worker,
             parts,
         )
+
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this process is a fork of the one that has the workers."""
+        return os.getpid() != self._process
 
     def describe(self) -> str:
         """Summarize workers and tasks in a phrase."""
@@ -437,18 +454,28 @@ class Dispatch:
         """Raise RuntimeError if the context is closed."""
         if self.is_closed:
             raise RuntimeError("this context is closed: make another AsyncContext.")
+        if self._is_forked:
+            raise RuntimeError(
+                "this context belongs to the process that made it, of which this one is a fork: "
+                "make another AsyncContext."
+            )
 
     def close(self) -> None:
-        """End the executor and drop all tasks and results."""
+        """End the executor, unless it is a parent process's; drop all tasks and results."""
         self.is_closed = True
-        self.executor.close()
+        if not self._is_forked:
+            self.executor.close()
         self.flights.clear()
         self.ready.clear()
         self._to_repeat.clear()
 
 
 def _deadline(executor: Executor, timeout: float | None) -> float | None:
-    return None if timeout is None else executor.now() + timeout
+    if timeout is None:
+        return None
+    if not is_number(timeout) or not float(timeout) >= 0.0:
+        raise ValueError(f"timeout must be None or a number of seconds from 0; got {timeout!r}.")
+    return executor.now() + timeout
 
 
 def _remaining(executor: Executor, deadline: float | None) -> float | None:

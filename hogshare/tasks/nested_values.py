@@ -6,6 +6,7 @@ broadcast become arrays. Functions here never change their arguments.
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -37,6 +38,8 @@ def frozen_copy(value: Any, name: str = "value") -> Any:
             f"{name} must be an array, or a plain tuple or dict of arrays; got a "
             f"{type(value).__name__}: pass {plain}({name})."
         )
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: pass {name}.filled(...).")
     array = np.array(value)
     if array.dtype == object:
         raise TypeError(
@@ -92,7 +95,8 @@ def bytes_of(value: Any) -> int:
 def add(left: Any, right: Any) -> Any:
     """Add two values: arrays and numbers by ``+``; tuples, lists and dicts part by part.
 
-    The default of `hogshare.tasks.Collection.reduce`. (``operator.add`` concatenates tuples.)
+    NumPy's bools are counted, as by `numpy.sum`. This is the default of
+    `hogshare.tasks.Collection.reduce`. (``operator.add`` concatenates tuples.)
 
     Parameters
     ----------
@@ -116,12 +120,15 @@ def add(left: Any, right: Any) -> Any:
     (1.5, {'rows': 5})
     """
     if isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():
-        return {key: add(part, right[key]) for key, part in left.items()}
+        found = copy.copy(left)
+        for key, part in left.items():  # not `update`, which a Counter has its own of
+            found[key] = add(part, right[key])
+        return found
     if isinstance(left, (tuple, list)) and type(left) is type(right) and len(left) == len(right):
         parts = [add(*pair) for pair in zip(left, right, strict=True)]
-        return parts if isinstance(left, list) else _tuple_like(left, parts)
+        return type(left)(*parts) if hasattr(left, "_fields") else type(left)(parts)
     check_same(form_of(left), form_of(right), left, right)
-    return left + right
+    return _counted(left) + _counted(right)
 
 
 def check_same(form: Any, other: Any, left: Any, right: Any) -> None:
@@ -133,8 +140,10 @@ def check_same(form: Any, other: Any, left: Any, right: Any) -> None:
         )
 
 
-def _tuple_like(one: tuple[Any, ...], parts: list[Any]) -> Any:
-    return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
+def _counted(value: Any) -> Any:
+    """Return NumPy's bools as int64: their sum is a count, as in `numpy.sum`; ``+`` is `or`."""
+    is_bool = isinstance(value, (np.ndarray, np.generic)) and value.dtype == bool
+    return value.astype(np.int64) if is_bool else value
 
 
 ADDS = (add, operator.add, operator.iadd, np.add)

@@ -132,7 +132,7 @@ class GradientOf:
 
     def __call__(self, index: np.ndarray, rows: Any, w: np.ndarray) -> np.ndarray:
         """Return the sum of the rows' gradients as a new array."""
-        out = np.zeros(len(w))
+        out = np.zeros(np.size(w))
         self.problem.gradient(w, index, out)
         return out
 

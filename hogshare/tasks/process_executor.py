@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
+from hogshare.runtimes.events import News
 from hogshare.runtimes.fork_helper import select_readable
 from hogshare.runtimes.user_objects import Parcel
 from hogshare.system.callers import users_line
@@ -65,6 +66,7 @@ class ProcessExecutor(Remote):
         self._news: list[Event] = []
         self._poller: select.poll | None = None  # for all sockets; None: the sockets have changed
         self._whose: dict[int, int] = {}
+        self._signals = News()  # set by a signal that ends a wait
         with DeferredSignals():
             for worker, member in enumerate(current_crew().hire(n_workers)):
                 self._workers[worker] = self._engaged(worker, member)
@@ -100,26 +102,28 @@ class ProcessExecutor(Remote):
     def poll(self, seconds: float | None) -> list[Event]:
         busy = any(one.task is not None for one in self._workers.values())
         deadline = None if seconds is None else time.monotonic() + seconds
-        while True:
-            left = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
-            wait = bool(busy and not self._news and seconds != 0.0)
-            ready = self._ready(wait, None if deadline is None else left)
-            with DeferredSignals():
-                for worker in ready:
+        with DeferredSignals(self._signals) as deferred:
+            while True:
+                left = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
+                wait = bool(busy and not self._news and seconds != 0.0)
+                self._signals.clear()
+                for worker in self._ready(wait, None if deadline is None else left):
                     self._read(worker)
-            if self._news or not wait or (deadline is not None and left == 0.0):
-                found, self._news = self._news, []
-                return found
+                if self._news or not wait or (deadline is not None and left == 0.0):
+                    found, self._news = self._news, []
+                    return found
+                deferred.deliver()
 
     def _ready(self, wait: bool, seconds: float | None) -> set[int]:
         if self._poller is None:
             self._poller, self._whose = select.poll(), {}
+            self._poller.register(self._signals.fileno(), select.POLLIN)
             for worker, one in self._workers.items():
                 for fd in (one.sock.fileno(), one.member.fileno()):
                     self._poller.register(fd, select.POLLIN)
                     self._whose[fd] = worker
         milliseconds = 0.0 if not wait else None if seconds is None else 1e3 * seconds
-        return {self._whose[fd] for fd, _ in self._poller.poll(milliseconds)}
+        return {self._whose[fd] for fd, _ in self._poller.poll(milliseconds) if fd in self._whose}
 
     def _read(self, worker: int) -> None:
         target = self._workers[worker]

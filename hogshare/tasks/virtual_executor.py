@@ -20,6 +20,7 @@ from hogshare.links.traffic import MODEL
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation.churn import DIE, JOIN
 from hogshare.simulation.simulator import SimulationError, Simulator
+from hogshare.system.interrupts import DeferredSignals
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost, bytes_with
 from hogshare.tasks.store import Sent, Shelf
 from hogshare.tasks.work import VALUE, Store, Task, work
@@ -69,7 +70,8 @@ class VirtualExecutor(Executor):
     def submit(self, worker: int, task: Task) -> None:
         network, s = self._simulator.network, self._simulator
         # the sleep is virtual: it counts in `busy`
-        outcome = work(replace(task, sleep=0.0), Store(self._shelf.things))
+        with DeferredSignals() as deferred:  # the user's function may be interrupted at any time
+            outcome = deferred.outside(work, replace(task, sleep=0.0), Store(self._shelf.things))
         missing = self._sent.missing(worker, task.needs)
         down = bytes_with(task, [self._shelf.things[key] for key in missing if key[0] == VALUE])
         self._sent.forget(worker)

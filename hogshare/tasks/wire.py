@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,18 @@ MAX_FDS = 250
 MAX_PARTS = 512  # buffers in one call, below the system's limit
 
 
-def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
+def send(
+    sock: socket.socket,
+    thing: Any,
+    fds: Sequence[int] = (),
+    dumps: Callable[..., bytes] = pickle.dumps,
+) -> None:
     """Send an object and file descriptors; wait until the socket has accepted the whole message.
 
     Raises OSError if the other end is gone.
     """
     found: list[pickle.PickleBuffer] = []
-    content = pickle.dumps(thing, 5, buffer_callback=found.append)
+    content = dumps(thing, 5, buffer_callback=found.append)
     buffers = [buffer.raw() for buffer in found]
     lengths = struct.pack(f"={len(buffers)}Q", *(buffer.nbytes for buffer in buffers))
     head = HEADER.pack(len(content), len(buffers), len(fds)) + lengths

@@ -40,7 +40,7 @@ from hogshare.kernels.mail.edge_slots import next_slot, slot_of, take
 
 CHUNK = 1024  # values that are staged at once: the staged values of an edge or two fit a cache
 PLACES = 64  # parameters that have one byte of `open`
-CLOSED, OPEN, SENT = range(3)  # of `open`; SENT: all of it has been sent, up to rounding
+CLOSED, OPEN, SENT = range(3)  # of `open`; SENT: all of it is chosen or has been sent
 NOTHING, FOLDING, TAKING, SENDING = range(4)  # of J_DOING
 J_DOING, J_EDGE, J_NUMBER, J_STEP = range(4)  # J_STEP: twice the chunk, and 1 if it is staged
 SUM, WEIGHTED, MEAN, MOMENTUM = range(4)  # how changes of several workers are folded

@@ -79,7 +79,8 @@ class OfferTerms(NamedTuple):
     stretch : divisor of a change of the site's coefficients in its offer
     stretch_of_means : divisor of a change of SAGA's average in its offer
     zeros : 1 if exact zeros are claimed
-    left : the fraction of the ghost that remains
+    left : in an offer, the fraction of the ghost that remains; in `take_in`, the fraction that the
+        offers of the other sites replace
     haunts : if 1, an offer leaves a new ghost; if 0, it leaves none, because the other sites'
         offers come before any worker goes on
     locks : 1 if segments have words; 0 on the one vector
@@ -155,7 +156,7 @@ def offer_part(w, curvature, account, terms, eta, first, last):
 
 @inlined
 def take_place_in(account, coming, at, value, left):
-    """Add the offers that have come to a coordinate's base; return the coordinate's new value.
+    """Add to a coordinate's base the offers that have come; return the coordinate's new value.
 
     coming : the sum of the offers that have come, coordinate by coordinate
     left : the fraction of the ghost that the offers replace
@@ -312,7 +313,9 @@ def add_claims(account, coming, claims, values, share, left):
     A claim says that l1 has clipped a coordinate to exactly zero at the other site. If the
     coordinate at this site is at most as large in absolute value as it was at the other site, it
     becomes zero at this site: the penalty clips any smaller value. A larger coordinate changes by
-    the claim times the other site's share.
+    the claim times the other site's share. Call this after the same message's values have been
+    added to `coming`, and before `take_in`. It writes `coming`, the exchanging thread's own array
+    or message buffer, and `account.ghost`.
 
     values : float64, the claimed coordinates' former values at the other site
     share : the other site's share of all rows

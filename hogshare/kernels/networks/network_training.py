@@ -419,6 +419,9 @@ def move_biases(layer, own, memory, n, kind, numbers):
 def move_dense(net, layer, own, memory, n, count, left, left_width, numbers):
     """Take a step of the first `count` rows of a layer's coefficients, strip by strip.
 
+    own : the worker's slice, which only this worker writes: coefficients, and the rule's state
+    n : number of rows of the mini-batch, whose derivatives are in ``memory.numbers``
+    numbers : the numbers of the step, see `slices`, not ``memory.numbers``; SQUARES is increased
     left : start in memory of the inputs of these rows
     left_width : length of the inputs' rows
     """

@@ -12,8 +12,9 @@ mini-batch touches it, and takes the steps that it has missed. In a missed step 
 the momentum change the row. With linear rules a product of 2 x 2 matrices takes all missed steps at
 once. With Adam they are taken one after another, in the nearest cache.
 
-Writers: the worker writes its own slice. At a block's end, when no other worker reads them, it
-writes the slice's parameters in the vector and their state. The worker owns and frees its slice.
+Writers: the worker writes its own slice. At a block's end it writes the slice's parameters to the
+vector, and also writes their state; no other worker reads either at that time. The worker owns and
+frees its slice.
 """
 
 import math

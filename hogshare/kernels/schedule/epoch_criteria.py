@@ -186,6 +186,10 @@ def call(rule, schedule, memory, sums, w, average, means, epoch):
     The owner of the ENDER word lowers LIMIT before it advances EPOCHS. At that time no worker has
     claimed a block of epoch + 2. With several workers, some may have claimed blocks of epoch + 1.
     So the pause comes after epoch + 1, whose change is predicted at the recent rate.
+
+    The caller's thread sets C_ENOUGH, C_SMALL and C_SOONEST (see `layout`). This function writes
+    C_CHANGE, and in C_ENOUGH minus the epoch after which the check is due. ``sums[2 * n_columns:]``
+    are the squared changes of the rows' memory; `w`, `average` and `means` are only read.
     """
     columns = schedule.columns
     n_columns = columns.shape[1]

@@ -6,8 +6,14 @@ claims, computes and pushes up to `n_blocks` blocks without Python, and polls th
 block. The loop in Python (`hogshare.engine.loop`) is the same loop with quanta as its computing
 step.
 
-One factory makes all quanta. Its arguments are constants of the kernel. Numba removes a branch on a
-constant before it infers types, so a fit compiles the row loops of its own rule and no others.
+One factory makes all quanta. It has three bodies, because a block ends at different places: (1) in
+its own quantum, after its push (`shared_quanta`); (2) in a later quantum, after the master has
+taken its message (`master_quanta`); (3) after many quanta, each of which reads or writes a part
+(`stale_quanta`). In a single body every second line would be a branch between these. The bodies
+share their steps (`block_claims`, `run_membership`, `ordered_rounds`).
+
+The factory's arguments are constants of the kernel. Numba removes a branch on a constant before it
+infers types, so a fit compiles the row loops of its own rule and no others.
 
 With `OUTSIDE` a quantum claims a block, pulls for it, and answers QUANTUM_STEP. The caller takes
 the step at the place that the plane requires (`hogshare.engine.gradient_steps`) and calls the

@@ -11,7 +11,8 @@ their order are the same.
 
 Writers: T_SHARE is the number of a share's blocks that have been claimed. The share's worker writes
 T_SHARE by a compare-exchange; after that worker is gone, the workers that do its remaining blocks
-write it (`epoch_schedule.claim_own`). The worker that prepares an order writes the order.
+write it (`epoch_schedule.claim_own`). The worker that prepares an order, which has taken PREPARER,
+writes the order and the scratch memory of its shuffle (`Schedule.permutation`).
 """
 
 from hogshare.kernels.jit.decorators import helper

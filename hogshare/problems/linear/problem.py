@@ -393,11 +393,25 @@ class LinearProblem:
         -------
         float
             The sum of the rows' losses. Each row's loss includes the whole penalty.
+
+        Raises
+        ------
+        ValueError
+            If `w` or `out` has another shape, or a row does not exist.
         """
         size, columns = self.n_features * self.n_columns, self.n_columns
+        for name, vector in (("w", w), ("out", out)):
+            if np.shape(vector) != (self.n_params,):
+                raise ValueError(
+                    f"{name} must be a vector of {self.n_params} parameters; its shape is "
+                    f"{np.shape(vector)}."
+                )
+        chosen = np.ascontiguousarray(rows, dtype=np.int64)
+        # the kernel reads wherever it is told to
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < self.n_rows):
+            raise ValueError(f"rows must be from 0 to {self.n_rows - 1}.")
         intercept = w[size:] if self.fit_intercept else np.zeros(columns)
         of_rows, of_intercepts = np.zeros(size), np.zeros(columns)
-        chosen = np.ascontiguousarray(rows, dtype=np.int64)
         model = (
             np.ascontiguousarray(w[:size], dtype=self.dtype),
             np.ascontiguousarray(intercept, dtype=np.float64),
