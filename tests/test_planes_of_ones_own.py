@@ -350,11 +350,11 @@ def test_edges_that_cannot_be(plane, sentence):
 @pytest.mark.parametrize(
     ("does", "sentence"),
     [
-        (lambda home: home.post(1 - home.me, home.read()[:, None]), "at most 31 values"),
-        (lambda home: home.post(1 - home.me, np.zeros(32)), "at most 31 values"),
+        (lambda home: home.post(1 - home.me, home.read()[:, None]), "at most 31 entries"),
+        (lambda home: home.post(1 - home.me, np.zeros(32)), "at most 31 entries"),
         (
             lambda home: home.post(1 - home.me, np.zeros(2), np.zeros(3, int)),
-            "places the same length",
+            "places must be None or as long as values",
         ),
         (lambda home: home.post(2, home.read()), "no edge from 0 to 2: Joined.edges has to"),
         (lambda home: home.mail(home.me), "no edge from 0 to 0"),

@@ -60,7 +60,10 @@ def test_idle_threads_are_ended_and_come_again():
     expected = product()
     for _ in range(3):
         assert ended(spin, ("openblas", "openmp"))
-        assert idle_threads._strangers_awake() == 0
+        deadline = time.monotonic() + 10.0
+        while idle_threads._strangers_awake():  # such as the test runner's own thread, for a moment
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         np.testing.assert_array_equal(product(), expected)
 
 

@@ -162,7 +162,7 @@ class ArffTable:
     def refused(self, place: str, column: int, cell: str) -> NotEncoded:
         """Return the error for a value that its attribute does not declare."""
         shown = repr(cell if len(cell) <= 40 else cell[:40] + "...")
-        what = "no number" if self.attributes[column].kind == "numeric" else "none of its values"
+        what = "not a number" if self.attributes[column].kind == "numeric" else "none of its values"
         more = "; ? says that a value is missing" if not cell else ""
         name = self.attributes[column].name
         return NotEncoded(f"{place}, {self.column(column)}: {shown} is {what}{more}", name, "")
