@@ -243,7 +243,7 @@ def without_rows() -> None:
         labels.pair_of(np.zeros(1, kind))
     for kind in FLOATS:
         validation.is_finite(np.zeros(row_arrays.MANY, kind))
-    repair.refuse(np.zeros(layout.WORD, np.int64))  # used to end runs of processes
+    repair.refuse(np.zeros(layout.N_TABLE, np.int64))  # used to end runs of processes
 
 
 def fit_all(name: str, data: list[Data], barrier: str | None = None) -> None:

@@ -10,6 +10,7 @@ import naive
 import numpy as np
 import pytest
 
+from hogshare.cli import warm
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
 from hogshare.kernels.exchange import copy_exchange
@@ -300,3 +301,8 @@ def test_a_cell_waits_for_all_of_its_groups():
     done[1] = 2
     schedule.control[layout.STOP] = layout.STOPPED_BY_CRITERION
     assert not is_free(schedule, plan, 1, 0)
+
+
+def test_what_a_warm_up_calls_by_itself_stays_within_its_arrays():
+    """With NUMBA_BOUNDSCHECK: its arrays are as long as those of a run."""
+    warm.without_rows()
