@@ -271,6 +271,11 @@ def _is_level(method: str, rounds: str, found: Found) -> bool:
     return level and low < middle < high and high > 1.2
 
 
+def _is_slowed_less(method: str, rounds: str, found: Found) -> bool:
+    """Whether the largest delay slows the rounds down, and the asynchronous method less."""
+    return found[f"{rounds} {LAWS[-1]}"] > max(1.0, found[f"{method} {LAWS[-1]}"])
+
+
 on_eight = functools.partial(Claim, workload=EIGHT, clock=BOTH, seconds=(9, 600))
 on_cluster = functools.partial(Claim, workload=CLUSTER, clock=BOTH, seconds=(9, 900))
 
@@ -329,6 +334,7 @@ CLAIMS = (
             numbers=times_by_delay(f"a{one}", one),
             measure=later,
             agrees=functools.partial(_is_level, f"a{one}", one),
+            partly=functools.partial(_is_slowed_less, f"a{one}", one),
             when=f"with every delay {WRITTEN[f'a{one}']} takes less than 1.1 times its seconds "
             f"without delay; {WRITTEN[one]}'s seconds grow with the delay, to more than 1.2 times "
             "those without delay at 100 %",
