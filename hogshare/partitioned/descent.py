@@ -169,13 +169,13 @@ def advance(
 
 
 def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...]) -> Push:
-    """Take steps along a quantum's rows, or score its held-out rows; return the push."""
+    """Take steps along a quantum's rows, or evaluate or score rows; return the push."""
     spans = plan.quantum.spans
-    if plan.only_scores and plan.split is None:
-        sums = [problem.loss_sums(state.model.coef, state.model.intercept) for problem in problems]
-        return Push(evaluated=np.sum(sums, axis=0))
     if plan.only_scores:
-        assert plan.split is not None
+        if plan.split is None:
+            coef, intercept = state.model.coef, state.model.intercept
+            sums = [problem.loss_sums(coef, intercept) for problem in problems]
+            return Push(evaluated=np.sum(sums, axis=0))
         counts = [
             held_out_part(problem, plan.split, p).counts(state.model)
             for problem, (p, _, _) in zip(problems, spans, strict=True)

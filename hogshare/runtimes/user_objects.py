@@ -131,6 +131,23 @@ class Parcel:
         return {"content": self.content, "layout": self.layout, "arena": None}
 
 
+def pickled(thing: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes:
+    """Pickle a message; functions and classes that no name finds are sent with their code.
+
+    buffers : list that receives the memory of arrays; None: this memory is part of the pickle
+    """
+    take = None if buffers is None else buffers.append
+    try:
+        return pickle.dumps(thing, 5, buffer_callback=take)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        import cloudpickle
+
+        if buffers is not None:
+            buffers.clear()
+        content: bytes = cloudpickle.dumps(thing, 5, buffer_callback=take)
+        return content
+
+
 def _enter(modules: list[ModuleType]) -> None:
     import cloudpickle
 

@@ -58,7 +58,7 @@ class ThreadExecutor(Executor):
         self._bell = Bell()
         self._tasks: list[SimpleQueue[Task | None]] = [SimpleQueue() for _ in range(n_workers)]
         self._stores = [Store(shelf.things) for _ in range(n_workers)]
-        self._last: int | None = None  # worker of the last task, for `_help`
+        self._helped: int | None = None  # worker of the last task, if `_help` may do it
         self._under_way = 0
         self._threads: list[Future[Any]] = []
         self._dismiss = weakref.finalize(self, _dismiss, self._tasks)
@@ -75,7 +75,7 @@ class ThreadExecutor(Executor):
 
     def submit(self, worker: int, task: Task) -> None:
         self._under_way += 1
-        self._last = worker
+        self._helped = worker if _is_short(task, self._stores[worker]) else None
         self._tasks[worker].put(task)
 
     def poll(self, seconds: float | None) -> list[Event]:
@@ -100,16 +100,14 @@ class ThreadExecutor(Executor):
 
     def _help(self) -> None:
         """Do the last task in this thread, if it is short and its own thread has not taken it."""
-        worker, self._last = self._last, None
+        worker, self._helped = self._helped, None
         if worker is None:
             return
         with DeferredSignals(), contextlib.suppress(Empty):
             task = self._tasks[worker].get_nowait()
-            if task is not None and _is_short(task, self._stores[worker]):
-                # its thread has no other task, so this thread has the store for itself
-                self._outcomes.append(work(task, self._stores[worker]))
-            else:
-                self._tasks[worker].put(task)
+            assert task is not None  # the executor is open
+            # its thread has no other task, so this thread has the store for itself
+            self._outcomes.append(work(task, self._stores[worker]))
 
     def close(self) -> None:
         self._dismiss()

@@ -11,28 +11,25 @@ from __future__ import annotations
 import pickle
 import socket
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from hogshare.runtimes.user_objects import pickled
 
 HEADER = struct.Struct("=QII")  # bytes of the pickle, number of buffers, number of descriptors
 MAX_FDS = 250
 MAX_PARTS = 512  # buffers in one call, below the system's limit
 
 
-def send(
-    sock: socket.socket,
-    thing: Any,
-    fds: Sequence[int] = (),
-    dumps: Callable[..., bytes] = pickle.dumps,
-) -> None:
+def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
     """Send an object and file descriptors; wait until the socket has accepted the whole message.
 
     Raises OSError if the other end is gone.
     """
     found: list[pickle.PickleBuffer] = []
-    content = dumps(thing, 5, buffer_callback=found.append)
+    content = pickled(thing, found)
     buffers = [buffer.raw() for buffer in found]
     lengths = struct.pack(f"={len(buffers)}Q", *(buffer.nbytes for buffer in buffers))
     head = HEADER.pack(len(content), len(buffers), len(fds)) + lengths

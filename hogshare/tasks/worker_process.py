@@ -34,20 +34,8 @@ def serve(channel: TaskChannel, fds: list[int]) -> None:
                 wire.send(sock, outcome)
             except OSError:
                 return
-            except BaseException:
-                _send_by_value(sock, outcome)
-
-
-def _send_by_value(sock: socket.socket, outcome: TaskOutcome) -> None:
-    """Send an outcome that `pickle` cannot: perhaps a class of the caller's script is in it."""
-    import cloudpickle
-
-    try:
-        wire.send(sock, outcome, dumps=cloudpickle.dumps)
-    except OSError:
-        raise
-    except BaseException as error:  # the value cannot be pickled at all
-        wire.send(sock, outcome.unsent(error))
+            except BaseException as error:  # the outcome's value cannot be pickled
+                wire.send(sock, outcome.unsent(error))
 
 
 def _follow(order: Order, files: list[int], store: Store) -> TaskOutcome:

@@ -367,7 +367,7 @@ CLAIMS = (
         agrees=lambda x: _waits_grow(x) and _waits_stay(x),
         when="the waiting time of ASGD and ASAGA grows by less than a fifth plus 0.5 ms, and the "
         "waiting time of SGD and SAGA by more than 5 ms",
-        partly=lambda x: _waits_grow(x),
+        partly=_waits_grow,
         verdict_quick=IN_PART,
         why="Quick runs measure only the waiting time of SGD. On a virtual clock a task's length "
         "does not depend on the method, so the waiting time of SAGA is the same. An asynchronous "

@@ -464,7 +464,7 @@ class Mirrors(Plane):
         return False
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Turn changes that were under way into residuals again, and reset the clocks.
+        """Make residuals of changes that were under way, and reset the clocks.
 
         After that, no centre knows another centre's clock. If a centre had died, all centres begin
         with the survivors' model, and all residuals are 0.

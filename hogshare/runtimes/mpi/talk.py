@@ -23,6 +23,7 @@ import numpy as np
 
 from hogshare.runtimes.mpi import door
 from hogshare.runtimes.mpi.door import library
+from hogshare.runtimes.user_objects import pickled
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class Talk:
         """Send a letter, without waiting; do nothing if the rank is dead."""
         if to in self.dead:
             return
-        content = np.frombuffer(_pickled(tuple(letter)), np.uint8)
+        content = np.frombuffer(pickled(tuple(letter)), np.uint8)
         try:
             request = self.comm.Isend([content, self._library.BYTE], dest=to)
         except Exception as error:  # the rank has died since the last poll
@@ -150,14 +151,3 @@ class Talk:
     def flush(self, seconds: float) -> None:
         """Poll until all posted messages are sent, for at most `seconds`."""
         self.wait_for(lambda: not self._under_way or None, seconds)
-
-
-def _pickled(content: Any) -> bytes:
-    """Pickle content; functions and classes that are local to a function are sent with code."""
-    try:
-        return pickle.dumps(content, 5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        import cloudpickle
-
-        packed: bytes = cloudpickle.dumps(content, 5)
-        return packed
