@@ -15,7 +15,7 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
 from hogshare.kernels.exchange.master_updates import OVER
 from hogshare.kernels.jit.decorators import BOUNDSCHECK, JIT_DISABLED
-from hogshare.kernels.schedule import epoch_schedule, quanta, repair
+from hogshare.kernels.schedule import block_claims, epoch_schedule, repair
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared, feature_rarity
 from hogshare.rules import SGD
@@ -693,7 +693,7 @@ def test_who_looks_does_not_withhold_a_dead_workers_block():
 @pytest.mark.skipif(not JIT_DISABLED, reason="compiled kernels call what they were compiled with")
 def test_who_looks_gives_its_core_up_each_time(monkeypatch):
     given = []
-    monkeypatch.setattr(quanta, "yield_core", lambda: given.append(1))
+    monkeypatch.setattr(block_claims, "yield_core", lambda: given.append(1))
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
     assert hold_the_last_block(session, 5).run_quantum(1) == layout.QUANTUM_WAIT
