@@ -105,6 +105,20 @@ FAULTS = (
         "tests/kernels/test_barriers.py",
     ),
     Fault(
+        "in a round, workers claim own blocks and blocks of a dead worker",
+        "kernels/schedule/epoch_schedule.py",
+        "return OWN if load(schedule.table[k], layout.T_SHARE) > mine else LEFT",
+        "return ANY",
+        "tests/kernels/test_rounds.py",
+    ),
+    Fault(
+        "a wait in vain counts as a part of a usual round",
+        "planes/replicas/reducer.py",
+        "seconds = now - before - in_vain",
+        "seconds = now - before",
+        "tests/test_replicas.py",
+    ),
+    Fault(
         "the dual step adds the row's own part instead of taking it out",
         "kernels/rules/dual_ascent.py",
         "z = p - reach * before",

@@ -1,5 +1,6 @@
 """Replicas on a graph: whole reduces, the same bits everywhere, exact bytes, deaths, time-outs."""
 
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from hogshare import (
 )
 from hogshare.engine.arrays import windows_of_one_share
 from hogshare.planes.replicas.reducer import Reducer
-from hogshare.planes.replicas.reduces import BYTES, MESSAGES
+from hogshare.planes.replicas.reduces import BYTES, MESSAGE, MESSAGES
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation import Churn, Constant, Link, LogNormal, Network
 
@@ -279,6 +280,25 @@ def test_masses_of_who_is_late_are_not_lost(seed, monkeypatch):
     under_way = sum(Weighs.went) - sum(Weighs.came)
     assert masses.sum() + under_way == pytest.approx(5.0)
     assert len(Weighs.went) - len(Weighs.came) <= len(reduces.edges)  # one each, at the end
+
+
+def test_waits_in_vain_do_not_make_later_waits_longer():
+    plane = Replicas("all", sync="bsp")
+    home = SimpleNamespace(me=0, boxes=(), links=(), arrays={"waits": np.zeros((1, 3))})
+    reducer = Reducer(home, plane._settings(2))
+    limits, seconds = [], 0.0
+    home.now = lambda: seconds
+    for k in range(30):
+        seconds += 0.1
+        if k >= 10:
+            waits = reducer._wait(lambda: False, MESSAGE)
+            limits.append(next(waits).seconds)
+            seconds += limits[-1]
+            with pytest.raises(StopIteration, match="False"):
+                waits.send(False)
+        reducer._note_end(seconds)
+    np.testing.assert_allclose(limits, 20 * 0.1)  # twenty rounds, of which no wait is a part
+    assert home.arrays["waits"][0, MESSAGE] == pytest.approx(sum(limits))
 
 
 @pytest.mark.parametrize("weights", ["push-sum", "auto"])

@@ -3,12 +3,14 @@
 import random
 
 import cases
+import numpy as np
 import pytest
 
 from hogshare.barriers import BSP, SSP
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
 from hogshare.kernels.jit.decorators import BOUNDSCHECK
+from hogshare.planes.replicas import Replicas
 from hogshare.planes.shared import Shared
 from hogshare.rules import SAGA, SDCA, SGD
 from hogshare.rules.steps import StepSize
@@ -26,8 +28,11 @@ if not BOUNDSCHECK:  # a kernel each, whose rows test_dual and test_saga have wi
     RULES |= {"sdca": {"rule": SDCA()}, "saga": {"rule": SAGA()}}
 
 
-def interleave(session, seed, deaths=()):
-    """Give turns of one step to workers drawn at random until the run is over."""
+def interleave(session, seed, deaths=(), shares=None):
+    """Give turns of one step to workers drawn at random until the run is over.
+
+    shares : a list, to which (round, worker, claimed blocks of its share) are appended
+    """
     rng = random.Random(seed)
     n = session.settings.n_workers
     monitor = Monitor(session)
@@ -46,6 +51,9 @@ def interleave(session, seed, deaths=()):
             continue
         monitor.tick()
         answer = live[k].run_quantum(1)
+        if shares is not None:
+            row = session.schedule.table[k]
+            shares.append((int(row[layout.T_ROUND]), k, int(row[layout.T_SHARE])))
         waiting = waiting + 1 if answer == layout.QUANTUM_WAIT else 0
         assert waiting < 1000, "all wait for each other"
         if answer == layout.QUANTUM_DONE:
@@ -103,3 +111,22 @@ def test_deaths_between_turns_stop_nobody(rule):
         assert session.word(layout.STOP) in (layout.STOPPED_BY_LIMIT, layout.STOPPED_BY_CRITERION)
         epoch = session.word(layout.EPOCHS)
         assert (session.schedule.done[(epoch - 1) % 2] >= epoch).all()
+
+
+def test_in_a_round_all_claim_their_own_blocks_or_none_does():
+    """Else one worker's plane would wait for a message that another sends a round later."""
+    differ = 0
+    for seed in range(20):
+        problem, *_ = cases.problem("csr", alpha=0.05)
+        settings = {"n_workers": 4, "block": 2, "stop": Stop(epochs=6)}
+        session = cases.session(problem, barrier=BSP(), plane=Replicas("all"), **settings)
+        shares = []
+        interleave(session, seed, (40 + 7 * seed,), shares)
+        table = session.schedule.table
+        left = np.flatnonzero(table[:, layout.T_STATE] == layout.DONE)
+        assert len(left) == 3 and session.word(layout.EPOCHS) == 6
+        claimed = {(number, k): share for number, k, share in shares}  # the last of each round
+        for number in {number for number, _ in claimed}:
+            assert len({claimed.get((number, k)) for k in left} - {None}) <= 1, (seed, number)
+        differ += len(set(table[left, layout.T_BLOCKS])) > 1
+    assert differ > 0  # a dead worker's blocks are not dealt evenly

@@ -55,6 +55,8 @@ EXCHANGE = 1  # each worker writes a private copy
 ALONE = 2  # a single worker on the vector itself
 MASTER = 3  # workers read snapshots and mail changes to a master
 
+ANY, OWN, LEFT = range(3)  # which blocks a worker with a share may claim, see `choice_of_round`
+
 SUM = 0  # values of Plan.fold: messages to a master are changes as they are
 WEIGHTED = 1  # each coordinate is weighted by how far the block has moved it
 MEAN = 2  # all are divided by the number of messages that start from about the same point
@@ -277,19 +279,45 @@ def waits_for_epochs(table, control, plan, me):
     return epoch >= ready and load(control, layout.EPOCHS) < ready - 1
 
 
+@inlined
+def has_gone(table_row):
+    """Return whether a worker is done or dead."""
+    state = load(table_row, layout.T_STATE)
+    return state == layout.DONE or state == layout.DEAD
+
+
 @helper
-def claim_own(schedule, plan, me):
+def choice_of_round(schedule, me):
+    """Return which blocks worker `me` may claim in its section of an ordered run with shares: ANY,
+    OWN or LEFT.
+
+    The first worker of a round decides, and the others follow. Otherwise, after a death, one worker
+    might claim a block of its own while another one claims a block that the dead worker has left.
+    A plane exchanges the results of own blocks, so the first worker's plane would wait for the
+    second one, whose next section waits until the first worker has computed its block.
+    """
+    mine = load(schedule.table[me], layout.T_SHARE)
+    for k in range(me):
+        if not has_gone(schedule.table[k]):
+            return OWN if load(schedule.table[k], layout.T_SHARE) > mine else LEFT
+    return ANY
+
+
+@helper
+def claim_own(schedule, plan, me, choice):
     """Claim the next block of the worker's own rows, or a block left by a worker that is gone.
 
     With `EpochPlan.free`, a left block comes first if fewer blocks of its share have been claimed
-    than of the worker's own share.
+    than of the worker's own share. `choice` (OWN, LEFT or ANY) excludes the other kind of blocks.
     """
     if plan.free != 0:
         ticket = claim_left(schedule, plan, me, schedule.table[me, layout.T_SHARE])
         if ticket != layout.NO_BLOCK:
             return ticket
-    ticket = claim_of_share(schedule, plan, me, me)
-    if ticket != layout.NO_BLOCK:
+    ticket = layout.NO_BLOCK
+    if choice != LEFT:
+        ticket = claim_of_share(schedule, plan, me, me)
+    if ticket != layout.NO_BLOCK or choice == OWN:
         return ticket
     return claim_left(schedule, plan, me, plan.n_blocks * plan.max_epochs)
 
@@ -299,9 +327,8 @@ def claim_left(schedule, plan, me, before):
     """Claim a block of a worker that is gone and has claimed fewer than `before` of its share."""
     for owner in range(plan.first, plan.first + plan.shares):
         of_owner = schedule.table[owner]
-        state = load(of_owner, layout.T_STATE)
-        is_gone = owner != me and (state == layout.DONE or state == layout.DEAD)
-        if is_gone and load(of_owner, layout.T_SHARE) < before:
+        is_left = owner != me and has_gone(of_owner)
+        if is_left and load(of_owner, layout.T_SHARE) < before:
             ticket = claim_of_share(schedule, plan, me, owner)
             if ticket != layout.NO_BLOCK:
                 return ticket
@@ -340,12 +367,14 @@ def claim(schedule, plan, me):
     more blocks. The function writes T_BLOCK of `me`, even if the claim fails.
     """
     control = schedule.control
-    if load(control, layout.RETURNED) > 0:
+    in_order = plan.ordered != 0 and plan.shares > 0
+    choice = choice_of_round(schedule, me) if in_order else ANY
+    if load(control, layout.RETURNED) > 0 and choice != OWN:
         block = take_returned(schedule, me)
         if block != layout.NO_BLOCK:
             return block
     if plan.shares > 0:
-        return claim_own(schedule, plan, me)
+        return claim_own(schedule, plan, me, choice)
     while True:
         ticket = load(control, layout.TICKET)
         epoch = ticket // plan.n_blocks

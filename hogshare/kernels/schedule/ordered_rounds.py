@@ -37,7 +37,9 @@ section's end (releasing); any worker moves SECTION past a worker that is gone, 
 compare-exchange. Readers: all workers, acquiring, so a section sees all sections before it. The
 sections wait for a worker that is starting. They skip a worker that is done or dead, and they skip
 a paused worker until the caller raises the limit. The caller raises the limit when all workers
-pause, so no worker is skipped by chance. After a death the run goes on, with other bits.
+pause, so no worker is skipped by chance. After a death the run goes on, with other bits. If workers
+have rows of their own, all workers of a round then claim blocks of their own, or none of them does
+(`epoch_schedule.choice_of_round`).
 """
 
 from hogshare.kernels import layout
@@ -54,6 +56,7 @@ from hogshare.kernels.schedule.epoch_schedule import (
     MASTER,
     claim,
     complete,
+    has_gone,
     news_of,
     stop_now,
     tick,
@@ -89,11 +92,10 @@ def take_place(schedule, me):
 @helper
 def is_gone(schedule, worker):
     """Return whether a worker's section may be skipped."""
-    control = schedule.control
-    state = load(schedule.table[worker], layout.T_STATE)
-    if state == layout.RESTING:
+    control, row = schedule.control, schedule.table[worker]
+    if load(row, layout.T_STATE) == layout.RESTING:
         return load(control, layout.EPOCHS) >= load(control, layout.LIMIT)
-    return state == layout.DONE or state == layout.DEAD
+    return has_gone(row)
 
 
 @helper

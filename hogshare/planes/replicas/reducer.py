@@ -164,6 +164,7 @@ class Reducer:
         self.seen = dict.fromkeys(range(len(settings.edges)), 0)  # register rounds used so far
         self.times = np.zeros(3)  # of its rounds' seconds: count, mean, squared deviations' sum
         self.ended: float | None = None  # when its last reduce ended
+        self.in_vain = 0.0  # seconds of this round's waits that have met their limit
         self.heard: dict[int, np.ndarray] = {}  # in-neighbours' vectors, with send="change"
         self.base: np.ndarray | None = None  # its own vector as its out-neighbours have it
         self.owed: dict[int, np.ndarray] = {}  # changes that an edge has not sent yet
@@ -585,7 +586,9 @@ class Reducer:
     def _wait(self, condition: Any, cause: int) -> Generator[Until, bool, bool]:
         began = self.home.now()
         came = yield Until(condition, self._limit())
-        self.arrays["waits"][self.me, cause] += self.home.now() - began
+        waited = self.home.now() - began
+        self.arrays["waits"][self.me, cause] += waited
+        self.in_vain += 0.0 if came else waited
         return bool(came)
 
     def _note_end(self, now: float) -> None:
@@ -593,12 +596,14 @@ class Reducer:
 
         An outlier is cut to four standard deviations above the mean, or to twice the mean if this
         is more. The worker may have been stopped in such a round, which must not make later limits
-        long.
+        long. For the same reason, a wait that has met its limit is not part of the round: limits
+        would grow from one such wait to the next.
         """
         before, self.ended = self.ended, now
+        in_vain, self.in_vain = self.in_vain, 0.0
         if before is None:
             return
-        seconds = now - before
+        seconds = now - before - in_vain
         if self.times[0] >= SEEN_BEFORE_LIMIT:
             seconds = min(seconds, max(2.0 * float(self.times[1]), self._usual()))
         self.times[0] += 1
