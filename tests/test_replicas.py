@@ -18,6 +18,7 @@ from hogshare import (
     SGDClassifier,
     Simulator,
     StepSize,
+    Stop,
     problems,
     solve,
     stochastic_reduce,
@@ -375,6 +376,34 @@ def test_who_dies_or_comes_late_on_a_virtual_clock(sync):
     assert report.n_epochs == 6 and report.objective < 0.3
     assert [w["state"] for w in report.workers] == ["done", "done", "dead", "done", "done"]
     assert (1, 3) in report.reduces.edges  # the ring without 2
+
+
+# -- behind BSP, where rows are claimed ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_workers", "every"), [(5, 150), (3, 87)])
+def test_a_round_with_fewer_blocks_than_workers_is_made_up_for(n_workers, every):
+    """An epoch's last round has fewer; then all pause, and others begin the next one."""
+    plane = Replicas("root", rows="claimed", every=every)
+    stop = Stop(epochs=6, gradient=1e-12)
+    run = {"plane": plane, "barrier": BSP(), "n_workers": n_workers, "seed": 0, "stop": stop}
+    reports = [solve(linear(), runtime=runtime, **run) for runtime in ("threads", "processes")]
+    np.testing.assert_array_equal(reports[0].model.coef, reports[1].model.coef)
+    for report in reports:
+        last = 6 * (-(-N // every) % n_workers != 0)
+        assert report.reduces.left_out == []
+        # in an epoch's last round some have no mail
+        assert 0 < report.reduces.missing.sum() <= last * (n_workers - 1)
+
+
+def test_an_epoch_with_too_few_blocks_is_refused():
+    run = {"n_workers": 5, "seed": 0, "stop": 3, "runtime": "threads"}
+    plane = Replicas(rows="claimed", every=N)
+    with pytest.raises(ValueError, match="5 workers need 4 blocks in an epoch"):
+        solve(linear(), plane=plane, barrier=BSP(), **run)
+    assert solve(linear(), plane=plane, barrier=SSP(1), **run).n_epochs == 3
+    at_once = Replicas(rows="claimed", every=N, sync="async")
+    assert solve(linear(), plane=at_once, barrier=BSP(), **run).n_epochs == 3
 
 
 # -- by one line -------------------------------------------------------------------------------

@@ -68,6 +68,11 @@ class WorkerHome:
         return int(self._row[layout.T_CLOCK])
 
     @property
+    def is_in_step(self) -> bool:
+        """Whether all workers compute a block each, then call their planes, then go on."""
+        return bool(self._session.plan.ordered)
+
+    @property
     def share(self) -> tuple[int, int]:
         """Return how many of its own blocks this worker has claimed, and how many an epoch has.
 
