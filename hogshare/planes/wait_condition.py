@@ -36,7 +36,7 @@ class Until:
     ...     def after_block(self, home):
     ...         def holds():
     ...             table = home.table
-    ...             return bool((table.gone | (table.blocks >= home.blocks)).all())
+    ...             return bool((table.gone | (table.clock >= home.clock)).all())
     ...
     ...         came = yield Until(holds, seconds=1.0)
     """
