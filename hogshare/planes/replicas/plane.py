@@ -89,7 +89,8 @@ class Replicas(Plane):
         "share": each worker has its own rows, which are assigned in rotation. A run with
         "notify-ack" and a seed is then the same bit for bit in threads, in processes and on a
         virtual clock. "claimed": workers claim blocks of all rows, so a slow worker trains on fewer
-        rows, and the bits may vary.
+        rows, and the bits may vary, except behind `BSP`. There an epoch needs at least
+        ``n_workers - 1`` blocks.
     weights : {"auto", "uniform", "metropolis", "push-sum"} or array, default="auto"
         The weights of averages; see `hogshare.topology.mixing_weights`. "auto": weights that give
         all workers the same influence, if the graph has such weights.
@@ -97,9 +98,10 @@ class Replicas(Plane):
         The run's model. "mean": the average over the workers. A number: the model of this worker.
     patience : float or None, default=20.0
         Factor of the time after which a waiting worker leaves out another worker whose message has
-        not come. The time is `patience` times the usual time of the waiting worker's rounds (their
-        mean plus four standard deviations), and at least a second. A worker that is itself waiting
-        is never left out. A worker that sends again is included again. None: no limit.
+        not come. The time is `patience` times the usual time of the waiting worker's rounds, and at
+        least a second. (The usual time is their mean plus four standard deviations; waits that have
+        met the limit are not part of it.) A worker that is itself waiting is never left out. A
+        worker that sends again is included again. None: no limit.
 
     Notes
     -----
