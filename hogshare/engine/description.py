@@ -79,13 +79,13 @@ def describe(c: Choices) -> tuple[SessionSettings, Shapes]:
                 "workers, or rows='claimed'."
             )
         n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
-    elif _waits_in_order(c) and n_blocks < c.n_workers - 1:
+    elif c.is_ordered and c.plane.waits_for_rounds and n_blocks < c.n_workers:
         # only two epochs are open: a worker would find no block, and the others wait for its mail
-        most = -(-c.n_training // (c.n_workers - 1))
+        most = max(1, c.n_training // c.n_workers)
         raise ValueError(
-            f"Behind BSP() {c.n_workers} workers need {c.n_workers - 1} blocks in an epoch, and "
-            f"blocks of {pace.block_rows} rows are {n_blocks}: set every= (or block=, batch=) to "
-            f"at most {most} rows, or take rows='share', fewer workers or another barrier."
+            f"Behind BSP(), an epoch needs at least as many blocks as workers: it has {n_blocks} "
+            f"of {pace.block_rows} rows for {c.n_workers} workers. Set every= (or block=, batch=) "
+            f"to at most {most} rows, or take rows='share', fewer workers or another barrier."
         )
     plane_numbers = c.plane.numbers()
     if rule.average and c.n_workers > 1 and c.mode == epoch_schedule.LOCK_FREE and not c.split:
@@ -149,11 +149,6 @@ def step_rows(c: Choices) -> int:
     if c.problem.has_rows or not c.steps_in_call:
         return 0
     return min(c.n_all, rows_of_step(c.rule, c.block))
-
-
-def _waits_in_order(c: Choices) -> bool:
-    """Whether workers wait for each other's mail of the same round, in an ordered run."""
-    return c.is_ordered and c.plane.is_by_mail and not c.plane.goes_on
 
 
 def is_one_step(c: Choices, block_rows: int) -> bool:

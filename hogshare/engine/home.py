@@ -68,8 +68,8 @@ class WorkerHome:
         return int(self._row[layout.T_CLOCK])
 
     @property
-    def is_in_step(self) -> bool:
-        """Whether all workers compute a block each, then call their planes, then go on."""
+    def is_ordered(self) -> bool:
+        """Whether workers call their planes and claim in rounds; see `ordered_rounds`."""
         return bool(self._session.plan.ordered)
 
     @property

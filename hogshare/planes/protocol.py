@@ -125,6 +125,7 @@ class Plane:
     moved: tuple[str, ...] = ()  # arrays by edge that `reader_of` reads, written by the sender
     is_chosen: bool = False  # whether `fitted` returns another plane
     uses_registers: bool = False  # whether a message may be overwritten before it is read
+    waits_for_rounds: bool = False  # whether a worker waits for messages of its own round
     needs_memory: str = "is_by_mail=False"  # the setting that needs shared memory, if any
     extra: int = 0  # how many numbers a message has besides a vector
     whose: int | None = None  # the worker whose home is the model, if it lives; None: use `model`

@@ -50,6 +50,8 @@ class Monitor:
         block = int(s.table[worker, layout.T_BLOCK])
         if block >= 0:
             self._owed[worker] = block
+            # at once: in an ordered run, a worker that finds no block would make others wait
+            self._settle(worker)
 
     def tick(self) -> None:
         """Return blocks, run repairs, and end an epoch if its last worker died before ending it."""

@@ -10,6 +10,7 @@ from hogshare.barriers import BSP, SSP
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
 from hogshare.kernels.jit.decorators import BOUNDSCHECK
+from hogshare.kernels.schedule import repair
 from hogshare.planes.replicas import Replicas
 from hogshare.planes.shared import Shared
 from hogshare.rules import SAGA, SDCA, SGD
@@ -28,10 +29,10 @@ if not BOUNDSCHECK:  # a kernel each, whose rows test_dual and test_saga have wi
     RULES |= {"sdca": {"rule": SDCA()}, "saga": {"rule": SAGA()}}
 
 
-def interleave(session, seed, deaths=(), shares=None):
+def interleave(session, seed, deaths=(), saw=None):
     """Give turns of one step to workers drawn at random until the run is over.
 
-    shares : a list, to which (round, worker, claimed blocks of its share) are appended
+    saw : a function that is called with the number and the row of a worker after each of its steps
     """
     rng = random.Random(seed)
     n = session.settings.n_workers
@@ -51,9 +52,8 @@ def interleave(session, seed, deaths=(), shares=None):
             continue
         monitor.tick()
         answer = live[k].run_quantum(1)
-        if shares is not None:
-            row = session.schedule.table[k]
-            shares.append((int(row[layout.T_ROUND]), k, int(row[layout.T_SHARE])))
+        if saw is not None:
+            saw(k, session.schedule.table[k])
         waiting = waiting + 1 if answer == layout.QUANTUM_WAIT else 0
         assert waiting < 1000, "all wait for each other"
         if answer == layout.QUANTUM_DONE:
@@ -120,13 +120,37 @@ def test_in_a_round_all_claim_their_own_blocks_or_none_does():
         problem, *_ = cases.problem("csr", alpha=0.05)
         settings = {"n_workers": 4, "block": 2, "stop": Stop(epochs=6)}
         session = cases.session(problem, barrier=BSP(), plane=Replicas("all"), **settings)
-        shares = []
-        interleave(session, seed, (40 + 7 * seed,), shares)
+        claimed = {}  # the last of each round
+
+        def saw(k, row, claimed=claimed):
+            claimed[int(row[layout.T_ROUND]), k] = int(row[layout.T_SHARE])
+
+        interleave(session, seed, (40 + 7 * seed,), saw)
         table = session.schedule.table
         left = np.flatnonzero(table[:, layout.T_STATE] == layout.DONE)
         assert len(left) == 3 and session.word(layout.EPOCHS) == 6
-        claimed = {(number, k): share for number, k, share in shares}  # the last of each round
         for number in {number for number, _ in claimed}:
             assert len({claimed.get((number, k)) for k in left} - {None}) <= 1, (seed, number)
         differ += len(set(table[left, layout.T_BLOCKS])) > 1
     assert differ > 0  # a dead worker's blocks are not dealt evenly
+
+
+def test_a_worker_that_has_to_end_an_epoch_claims_a_block_besides():
+    """Else it would have none in that round, and the other workers' planes would wait for it."""
+    problem, *_ = cases.problem("csr", alpha=0.05)
+    settings = {"n_workers": 3, "block": 2, "stop": Stop(epochs=3)}
+    plane = Replicas("all", rows="claimed")
+    session = cases.session(problem, barrier=BSP(), plane=plane, **settings)
+    schedule, claimed = session.schedule, {}
+
+    def saw(k, row):
+        place = int(row[layout.T_ROUND]), k
+        claimed[place] = max(claimed.get(place, layout.NO_BLOCK), int(row[layout.T_BLOCK]))
+        if len(claimed) % 5 == 0:
+            repair.put_back(schedule.returned, schedule.control, k, layout.FINISH_EPOCH)
+
+    interleave(session, 0, saw=saw)
+    n_blocks = 3 * session.plan.n_blocks
+    rounds = range(1, n_blocks // 3)  # in which all find a block
+    assert all(claimed[number, k] >= 0 for number in rounds for k in range(3))
+    assert schedule.table[:, layout.T_BLOCKS].sum() == n_blocks

@@ -291,10 +291,11 @@ def choice_of_round(schedule, me):
     """Return which blocks worker `me` may claim in its section of an ordered run with shares: ANY,
     OWN or LEFT.
 
-    The first worker of a round decides, and the others follow. Otherwise, after a death, one worker
-    might claim a block of its own while another one claims a block that the dead worker has left.
-    A plane exchanges the results of own blocks, so the first worker's plane would wait for the
-    second one, whose next section waits until the first worker has computed its block.
+    The first worker that is not gone decides (ANY), and the others follow: when a round's sections
+    begin, all of them have claimed equally many blocks of their shares. Otherwise, after a death,
+    one worker might claim a block of its own while another one claims a block that the dead worker
+    has left. A plane exchanges the results of own blocks, so the one worker's plane would wait for
+    mail of the other one, whose next section waits until the first worker has computed its block.
     """
     mine = load(schedule.table[me], layout.T_SHARE)
     for k in range(me):

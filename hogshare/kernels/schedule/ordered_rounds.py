@@ -197,11 +197,14 @@ def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
     if load(control, layout.STOP) != layout.RUNNING:
         state[layout.T_WISH] = LEAVE
         return
-    ticket = layout.NO_BLOCK
-    if rule.method == GRADIENT or is_safe(schedule, plan):
-        ticket = claim(schedule, plan, me)
-    if ticket == layout.FINISH_EPOCH:
-        end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
+    ticket = layout.FINISH_EPOCH
+    while ticket == layout.FINISH_EPOCH:
+        ticket = layout.NO_BLOCK
+        if rule.method == GRADIENT or is_safe(schedule, plan):
+            ticket = claim(schedule, plan, me)
+        if ticket == layout.FINISH_EPOCH:
+            # and claim again: in a round without a block, the others' planes would wait for mail
+            end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
     if ticket < 0:
         state[layout.T_BLOCK] = layout.NO_BLOCK
         epochs = load(control, layout.EPOCHS)

@@ -89,8 +89,8 @@ class Replicas(Plane):
         "share": each worker has its own rows, which are assigned in rotation. A run with
         "notify-ack" and a seed is then the same bit for bit in threads, in processes and on a
         virtual clock. "claimed": workers claim blocks of all rows, so a slow worker trains on fewer
-        rows, and the bits may vary, except behind `BSP`. There an epoch needs at least
-        ``n_workers - 1`` blocks.
+        rows, and the bits may vary. Behind `BSP` in one process or one machine's processes they do
+        not; there an epoch needs at least as many blocks as workers, except with ``sync="async"``.
     weights : {"auto", "uniform", "metropolis", "push-sum"} or array, default="auto"
         The weights of averages; see `hogshare.topology.mixing_weights`. "auto": weights that give
         all workers the same influence, if the graph has such weights.
@@ -203,6 +203,11 @@ class Replicas(Plane):
     def goes_on(self) -> bool:
         """Whether workers never wait for each other, not even at an epoch's end."""
         return self.sync == "async"
+
+    @property
+    def waits_for_rounds(self) -> bool:  # type: ignore[override]
+        """Whether a worker waits for messages of its round."""
+        return self.sync != "async"
 
     @property
     def checkpointed(self) -> tuple[str, ...]:  # type: ignore[override]

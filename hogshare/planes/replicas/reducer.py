@@ -220,8 +220,9 @@ class Reducer:
         done, in_epoch = home.share
         per = intervals.blocks_of(self.settings.every, home.block_rows, in_epoch)
         if not in_epoch:
-            # workers in step have one clock after a pause: some had no block in the last round
-            done = home.clock if home.is_in_step else home.blocks
+            # after a pause all clocks are equal, and blocks are not: the last round may have had
+            # fewer blocks than workers
+            done = home.clock if home.is_ordered else home.blocks
             return done // per if done % per == 0 else 0
         if done == self.last:
             return 0  # the block belonged to a worker that is gone
