@@ -1103,6 +1103,13 @@ def check_tasks_on_ranks_come_to_the_bits_of_threads():
         assert found is None
 
 
+class OnlyGoes(Exception):
+    """Can be pickled, and not unpickled."""
+
+    def __init__(self, row, why):
+        super().__init__(f"{row}: {why}")
+
+
 def check_tasks_of_loaders_errors_and_values_that_cannot_be_sent():
     if SIZE == 1:
         return
@@ -1117,6 +1124,7 @@ def check_tasks_of_loaders_errors_and_values_that_cannot_be_sent():
             for function, words in {
                 lambda rows: 1 / 0: "ZeroDivisionError",
                 lambda rows: (x for x in ()): "cannot be sent",
+                lambda rows: OnlyGoes(3, "of no use"): "cannot be unpickled by the caller",
             }.items():
                 points.map(function).reduce(lambda one, other: one)
                 told = []

@@ -611,13 +611,74 @@ def test_a_timeout_is_a_number_of_seconds(timeout):
             ac.collect(timeout=timeout)
 
 
-def test_a_value_that_contains_itself_is_an_error_of_its_task():
+class OnlyGoes(Exception):
+    """Can be pickled, and not unpickled: its class takes two arguments, and it stores one."""
+
+    def __init__(self, row, why):
+        super().__init__(f"{row}: {why}")
+
+
+def test_a_value_that_cannot_be_unpickled_is_an_error_of_its_task(workers):
+    with AsyncContext(workers, n_workers=1) as ac:
+        points = ac.parallelize(X, Y)
+        points.map(lambda rows: OnlyGoes(3, "of no use")).reduce(min)
+        if ac.executor.name in ("threads", "simulator"):
+            assert isinstance(ac.collect().value, OnlyGoes)
+        else:
+            with pytest.raises(TaskError, match="missing 1 required positional argument"):
+                ac.collect(PATIENCE)
+        points.map(count).reduce()
+        assert ac.collect(PATIENCE).value == len(X)
+
+
+class Unnameable:
+    def __call__(self, rows):
+        return len(rows[1])
+
+    def __repr__(self):
+        raise RuntimeError("no name")
+
+
+def test_nobody_asks_a_function_for_its_text():
+    with AsyncContext("threads", n_workers=1) as ac:
+        ac.parallelize(X, Y).map(Unnameable()).reduce()
+        assert ac.collect(PATIENCE).value == len(X)
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_ctrl_c_just_before_a_wait_ends_it(kind, monkeypatch):
+    """Its handler has to run before the wait, for which it has rung no bell."""
+    with AsyncContext(kind, n_workers=1) as ac:
+        ac.parallelize(X, Y).map(lambda rows: time.sleep(3.0)).reduce()
+        poll, began = ac.executor.poll, time.monotonic()
+
+        def interrupted(seconds):
+            if seconds is None:
+                monkeypatch.undo()
+                signal.raise_signal(signal.SIGINT)
+            return poll(seconds)
+
+        monkeypatch.setattr(ac.executor, "poll", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ac.collect()
+        assert time.monotonic() - began < 2.0
+        assert ac.collect(PATIENCE).value is None
+
+
+def test_iterating_over_a_closed_context_is_an_error():
+    with AsyncContext("threads", n_workers=1) as ac:
+        ac.parallelize(X, Y).map(count).reduce()
+    with pytest.raises(RuntimeError, match="this context is closed"):
+        list(ac)
+
+
+def test_a_value_that_contains_itself_is_an_error_of_its_task(workers):
     def endless(rows):
         found = []
         found.append(found)
         return found
 
-    with AsyncContext("threads", n_workers=1) as ac:
+    with AsyncContext(workers, n_workers=1) as ac:
         points = ac.parallelize(X, Y)
         points.map(endless).reduce()
         with pytest.raises(TaskError, match="contains itself"):

@@ -10,10 +10,13 @@ import pytest
 from executors import KINDS, MADE, NEEDS_DASK, client, fork_workers  # noqa: F401
 from selection import long_but
 
-from hogshare import AsyncContext, Simulator
+from hogshare import BSP, SSP, AsyncContext, Simulator, Throttled
 from hogshare.simulation import Churn, Constant, LogNormal
-from hogshare.tasks import TaskError
+from hogshare.tasks import TaskError, context
 from hogshare.tasks.draws import draws_of_task
+from hogshare.tasks.executor import Remote
+from hogshare.tasks.rank_executor import RankExecutor, follow
+from hogshare.tasks.work import Store
 
 PATIENCE = 60.0
 N, D = 96, 4
@@ -273,3 +276,130 @@ def test_memory_has_a_bound():
                 points.map(difference, ac.broadcast(np.zeros(D)), history=True).reduce(add)
                 ac.collect()
         assert ac.versions_alive <= 10
+
+
+def virtual(**how):
+    """With an end, for whatever else would wait for ever."""
+    return Simulator(block_time=Constant(1.0), seconds=1000.0, **how)
+
+
+def test_a_dead_worker_s_result_is_not_its_successor_s():
+    with AsyncContext(virtual(churn=Churn(deaths={0: 0.5})), n_workers=2) as ac:
+        ac.parallelize(X, partitions=2).barrier(lambda stat, me: me == 0).map(len).reduce()
+        assert ac.collect().worker == 1
+        assert ac.seconds == 1.5 and ac.repeated == 1
+
+
+def test_counting_has_no_cutoff():
+    with AsyncContext(virtual(), n_workers=2, cutoff=0) as ac:
+        points = ac.parallelize(loaders=[lambda: X[:40], lambda: X[40:]])
+        assert points.n_rows == N and ac.dropped == 0
+
+
+class Picky:
+    """A function that is unpickled only where its file is."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return opened_if, (self.path,)
+
+    def __call__(self, rows, w):
+        raise AssertionError("it runs only where it is unpickled")
+
+
+def opened_if(path):
+    with open(path, encoding="ascii"):
+        return lambda rows, w: float(w[0])
+
+
+def test_what_a_worker_could_not_open_is_sent_again(tmp_path):
+    """With all that should have come with it: the same function, or another, then works."""
+    path = str(tmp_path / "there")
+    with AsyncContext("processes", n_workers=1) as ac:
+        points, w_br = ac.parallelize(X), ac.broadcast([3.0])
+        picky = Picky(path)
+        for _ in range(2):
+            points.map(picky, w_br).reduce()
+            with pytest.raises(TaskError, match="No such file"):
+                ac.collect(PATIENCE)
+        points.map(lambda rows, w: float(w[0]), w_br).reduce()
+        assert ac.collect(PATIENCE).value == 3.0
+        with open(path, "w", encoding="ascii"):
+            points.map(picky, w_br).reduce()
+        assert ac.collect(PATIENCE).value == 3.0
+
+
+class OneRank(RankExecutor):
+    """A rank of an MPI job that runs tasks in this process."""
+
+    def __init__(self, shelf):
+        Remote.__init__(self, shelf)
+        self.workers, self._store, self._outcomes = range(1), Store(), []
+        self._call, self._busy, self._is_open = self, {}, False
+        self._sent.begin(0)
+
+    def post(self, rank, kind, order):
+        self._outcomes.append(follow(order, self._store))
+
+    def poll(self, seconds):
+        outcomes, self._outcomes = self._outcomes, []
+        return [self._back(0, outcome) for outcome in outcomes]
+
+    def close(self):
+        pass
+
+
+def test_a_loader_that_raised_on_a_rank_is_called_again(monkeypatch, tmp_path):
+    path = tmp_path / "rows.npy"
+    monkeypatch.setattr(context, "executor_of", lambda *given: (OneRank(given[-1]), 1))
+    with AsyncContext("threads") as ac:
+        with pytest.raises(TaskError, match="No such file"):
+            ac.parallelize(loaders=[lambda: np.load(path)])
+        np.save(path, X)
+        assert ac.parallelize(loaders=[lambda: np.load(path)]).n_rows == N
+
+
+@pytest.mark.parametrize("barrier", [BSP(), SSP(1), Throttled(3), lambda stat, me: level(stat, me)])
+def test_workers_without_rows_hold_nobody_up(barrier):
+    """Worker 1 has an empty partition beside another one, and worker 2 has only an empty one."""
+    sizes = [5, 0, 0, 4, 3, 0]
+    loaders = [lambda n=n: X[:n] for n in sizes]
+    with AsyncContext(virtual(), n_workers=3) as ac:
+        points = ac.parallelize(loaders=loaders)
+        for _ in range(4):
+            assert points.barrier(barrier).map(len).reduce() == [0, 1]
+            found = {r.worker: (r.value, r.partitions) for r in ac.collect_all()}
+            assert found == {0: (9, (0, 3)), 1: (3, (4,))}
+        with pytest.raises(ValueError, match="0 rows"):
+            ac.parallelize(loaders=[lambda: X[:0]] * 3)
+
+
+def level(stat, me):
+    return bool((stat.clock[stat.in_run] >= stat.clock[me]).all())
+
+
+@NEEDS_DASK
+def test_a_dask_array_of_fewer_blocks_than_workers(client):  # noqa: F811
+    from dask import array
+
+    with AsyncContext(client, n_workers=2) as ac:
+        points = ac.parallelize(array.from_array(X, chunks=(N, D))).barrier(BSP())
+        for _ in range(3):
+            assert points.map(len).reduce() == [0]
+            assert ac.collect(PATIENCE).value == N
+
+
+def test_workers_that_come_late_have_partitions():
+    with AsyncContext(virtual(churn=Churn(join_seconds=3.0)), n_workers=3) as ac:
+        points = ac.parallelize(X)
+        assert points.n_partitions == 3
+        points.map(len).reduce()
+        assert ac.collect().value > 0
+    with AsyncContext(virtual(churn=Churn(joins={1: 5.0})), n_workers=2) as ac:
+        points, found = ac.parallelize(X), set()
+        while ac.seconds < 8.0:
+            found.update(points.map(len).reduce())
+            ac.collect()
+        assert found == {0, 1}

@@ -1,12 +1,23 @@
 """SGD, ASGD, SAGA and ASAGA on tasks: plain loops with one worker, and to the optimum with more."""
 
+import operator
+
 import numpy as np
 import pytest
 
-from hogshare import Simulator, Throttled, asaga_tasks, asgd, problems, saga_rounds, sgd_rounds
+from hogshare import (
+    AsyncContext,
+    Simulator,
+    Throttled,
+    asaga_tasks,
+    asgd,
+    problems,
+    saga_rounds,
+    sgd_rounds,
+)
 from hogshare.simulation import LogNormal
 from hogshare.stragglers import ControlledDelay
-from hogshare.tasks import Result, steps
+from hogshare.tasks import Result, TaskError, steps
 from hogshare.tasks.draws import draws_of_task
 
 RNG = np.random.default_rng(2)
@@ -123,3 +134,49 @@ def test_the_virtual_clock_counts_what_tasks_send():
     assert model["bytes"] >= 8 * 6 * tasks and update["bytes"] >= 8 * 6 * tasks
     assert report.to_dict()["traffic"] == report.traffic and "update messages" in str(report)
     assert asgd(PROBLEM, workers="threads", n_workers=1, epochs=1).traffic == {}
+
+
+def first_changes(left, right):
+    left[:] += right
+    return left
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+@pytest.mark.parametrize("op", [operator.iadd, first_changes])
+def test_a_fold_changes_no_rows(workers, op):
+    """The first value of a fold may be a view of the caller's rows, or of a worker's."""
+    rows, y = np.ones((8, 2)), np.ones(8)
+    with AsyncContext(workers, n_workers=1) as ac:
+        points = ac.parallelize(rows, y, partitions=2)
+        for _ in range(2):
+            points.map(lambda r: r[0]).reduce(op)
+            assert np.array_equal(ac.collect().value, np.full((4, 2), 2.0))
+            points.map(lambda r: r[1]).reduce(op)
+            assert np.array_equal(ac.collect().value, np.full(4, 2.0))
+            points.map(lambda r: r[0], each="row").reduce(op)
+            assert np.array_equal(ac.collect().value, [8.0, 8.0])
+        ac.parallelize(rows, partitions=2).reduce(op)
+        assert np.array_equal(ac.collect().value, np.full((4, 2), 2.0))
+    assert (rows == 1.0).all() and (y == 1.0).all()
+
+
+def test_rounds_may_differ_in_their_values_shapes():
+    """Nobody adds up the values of two data sets, or of two shapes of a model."""
+
+    def columns(rows):
+        return rows.sum(axis=0)
+
+    def zeros(rows, w):
+        return np.zeros(int(w[0]))
+
+    with AsyncContext(simulator(), n_workers=2) as ac:
+        for n in (3, 5):
+            ac.parallelize(np.ones((9, n))).map(columns).reduce()
+            assert [result.value.shape for result in ac.collect_all()] == [(n,), (n,)]
+        points = ac.parallelize(X)
+        for n in (3.0, 5.0):
+            points.map(zeros, ac.broadcast([n])).reduce()
+            assert [result.value.shape for result in ac.collect_all()] == [(n,), (n,)]
+        points.map_with_index(lambda i, rows: np.zeros(1 + int(i[0] > 0))).reduce()
+        with pytest.raises(TaskError, match="cannot be added up"):
+            ac.collect_all()

@@ -26,10 +26,9 @@ belongs to its owner, and does not interrupt a task that runs on a worker.
 from __future__ import annotations
 
 import functools
-import itertools
-import os
 import pickle
 import time
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -54,7 +53,6 @@ from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Order, Store, Task, TaskOutcome, line_of, work
 
 STORES = "_hogshare_stores"  # attribute of Dask's workers
-_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class ClusterExecutor(Remote):
     def __init__(self, shelf: Shelf, client: Any, n_workers: int | None) -> None:
         super().__init__(shelf)
         self._client, self._most = client, n_workers
-        self._context = f"{os.getpid()}-{next(_numbers)}"
+        self._context = uuid.uuid4().hex  # another driver of the cluster has other stores
         self._addresses: list[str | None] = []  # of each worker; None: the worker is gone
         self._done: Queue[tuple[int, Fetched]] = Queue()
         self._tasks: dict[int, Sending] = {}
@@ -284,8 +282,9 @@ class ClusterExecutor(Remote):
             self._client.run(forget_context, self._context, on_error="ignore")
         except Exception:
             pass  # if the cluster is gone, its memory is free
-        self._blocks.clear()
-        self._parcels.clear()
+        finally:
+            self._blocks.clear()
+            self._parcels.clear()
 
 
 def run_order(order: Order, *blocks: Block) -> TaskOutcome | Lacking:

@@ -163,11 +163,13 @@ class AsyncContext:
             package's problems, the rows are the row numbers of this problem.
         y : array-like of shape (n_rows, ...), optional
         partitions : int, optional
-            Number of partitions, at least one for each worker; by default the number of workers.
+            Number of partitions, at least one for each present worker; by default the number of
+            workers, including those that come later.
         loaders : sequence of callable, optional
             Functions that read the rows, one for each partition, in place of `X`, `y` and
             `partitions`. ``loader()`` returns X or ``(X, y)``. The worker that has the partition
-            calls its loader. If that worker dies, another worker calls the loader again.
+            calls its loader. If that worker dies, another worker calls the loader again. Partitions
+            without rows are in no task.
 
         Returns
         -------
@@ -184,12 +186,15 @@ class AsyncContext:
         executor = self._dispatch.executor
         parts = None if partitions is not None else executor.adopt(X, y)
         if parts is None:
-            parts = parts_of(X, y, loaders, partitions, len(executor.workers))
+            known, present = len(self._dispatch.progress), len(executor.workers)
+            parts = parts_of(X, y, loaders, partitions, known, present)
         data = Data(self._n_data, parts, X if hasattr(X, "objective_at") else None)
         self._n_data += 1
         self._shelf.put(data.key, parts)
         if isinstance(parts, LoadedParts):
             data = Data(data.number, replace(parts, bounds=self._counted(data)))
+        if not data.n_rows:
+            raise ValueError("X, or what loaders= return, has 0 rows: pass at least one row.")
         return Collection(self._dispatch, data, Gate(None, self.seed))
 
     def _counted(self, data: Data) -> np.ndarray:
@@ -253,8 +258,9 @@ class AsyncContext:
             )
         if name not in self._variables:
             number = len(self._variables)
-            self._variables[name] = variable = Variable(number, name, self._shelf)
-            self._dispatch.variables[number] = variable
+            variable = Variable(number, name, self._shelf)
+            self._dispatch.variables[number] = variable  # first: an interrupt may come in between
+            self._variables[name] = variable
         return Broadcast(self._variables[name], frozen, self.number)
 
     @property
@@ -348,6 +354,7 @@ class AsyncContext:
 
     def __iter__(self) -> Iterator[Result]:
         """Yield results in the order of their arrival, until no task is under way."""
+        self._check_open()
         while self._dispatch.wait_until(lambda: bool(self._dispatch.ready), None):
             yield self.collect()
 
@@ -420,9 +427,11 @@ class AsyncContext:
         """End all workers, even in the middle of a task, and free all memory."""
         if not self._closed:
             self._closed = True
-            if self._dispatched is not None:
-                self._dispatched.close()
-            self._shelf.clear()
+            try:
+                if self._dispatched is not None:
+                    self._dispatched.close()
+            finally:
+                self._shelf.clear()
 
     def _check_open(self) -> None:
         if self._dispatched is not None:

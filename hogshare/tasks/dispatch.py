@@ -11,6 +11,7 @@ that tasks have retained are freed with the `Shelf` (the store of the caller's o
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections import deque
@@ -66,6 +67,13 @@ class Data:
         """Number of rows of all partitions."""
         return int(self.parts.bounds[-1])
 
+    @functools.cached_property
+    def with_rows(self) -> list[int]:
+        """Numbers of the partitions that have rows; all partitions before rows are counted."""
+        if not self.n_rows:
+            return list(range(self.n_parts))
+        return [int(p) for p in np.flatnonzero(np.diff(self.parts.bounds))]
+
     def sizes(self, parts: list[int]) -> dict[int, int]:
         """Return the number of rows of each partition in `parts`."""
         bounds = self.parts.bounds
@@ -73,10 +81,23 @@ class Data:
 
 
 @dataclass
+class Round:
+    """The tasks of one call of `Dispatch.give`, whose values the caller may add up.
+
+    first : form and description of the first value that has come back
+    """
+
+    number: int
+    plan: TaskPlan
+    first: tuple[Any, str] | None = None
+
+
+@dataclass
 class Flight:
     """A task that is under way, or that is lost and will be submitted again."""
 
     task: Task
+    round: Round
     worker: int
     accepted: int  # results that the context had accepted when the task was submitted
     rows: np.ndarray | None  # the task's drawn rows, if they have a history
@@ -117,7 +138,6 @@ class Dispatch:
         self._taken: set[tuple[int, int]] = set()  # partitions that are in a task
         self._to_repeat: deque[int] = deque()
         self._plans: dict[Any, tuple[Key, TaskPlan]] = {}
-        self._forms: dict[Key, tuple[Any, str]] = {}  # by plan, of its first value
         self._n_plans = 0
         self._alone_since: float | None = None  # the time since which no worker is left
         for worker in executor.workers:
@@ -138,10 +158,10 @@ class Dispatch:
         barrier lets no worker pass within `timeout` seconds.
         """
         chosen = self._passing(data, gate, timeout)
-        key, number = self._key_of(plan), self.rounds
+        key, this_round = self._key_of(plan), Round(self.rounds, plan)
         self.rounds += 1
         for worker, parts in chosen.items():
-            flight = self._flight(key, plan, data, number, worker, parts, broadcasts)
+            flight = self._flight(key, this_round, data, worker, parts, broadcasts)
             # before `submit`, which may fail, and before any result may release the versions
             with DeferredSignals():
                 retain_all(self.variables, flight.task.values)
@@ -160,8 +180,10 @@ class Dispatch:
         polls, began, deadline = 0, self.executor.now(), _deadline(self.executor, timeout)
         while True:
             self.pump(0.0)
-            passing = gate.passing(self.progress.table, self.progress.available)
-            chosen = {me: parts for me in passing if (parts := self._free_parts(data, me))}
+            owned = self._owned(data)
+            available = [me for me in self.progress.available if me in owned]
+            passing = gate.passing(self.progress.among(owned), available)
+            chosen = {me: parts for me in passing if (parts := self._free(data, owned[me]))}
             if chosen:
                 return chosen
             left = _remaining(self.executor, deadline)
@@ -198,24 +220,27 @@ class Dispatch:
         )
         return error
 
-    def _free_parts(self, data: Data, worker: int) -> list[int]:
+    def _owned(self, data: Data) -> dict[int, list[int]]:
+        """Return the partitions with rows of each present worker that has any."""
         present, n_workers = list(self.executor.workers), len(self.progress)
-        return [
-            p
-            for p in range(data.n_parts)
-            if owner_of(p, n_workers, present) == worker and (data.number, p) not in self._taken
-        ]
+        owned: dict[int, list[int]] = {}
+        for p in data.with_rows if present else ():
+            owned.setdefault(owner_of(p, n_workers, present), []).append(p)
+        return owned
+
+    def _free(self, data: Data, parts: list[int]) -> list[int]:
+        return [p for p in parts if (data.number, p) not in self._taken]
 
     def _flight(
         self,
         key: Key,
-        plan: TaskPlan,
+        this_round: Round,
         data: Data,
-        number: int,
         worker: int,
         parts: list[int],
         broadcasts: list[tuple[Variable, int]],
     ) -> Flight:
+        number, plan = this_round.number, this_round.plan
         sizes, bounds = data.sizes(parts), data.parts.bounds
         rows, by_part = None, dict[int, np.ndarray]()
         if plan.history:
@@ -241,7 +266,7 @@ class Dispatch:
             self._sleep(worker),
         )
         self._next += 1
-        return Flight(task, worker, self.accepted, rows)
+        return Flight(task, this_round, worker, self.accepted, rows)
 
     def _sleep(self, worker: int) -> float:
         if self._law is None:
@@ -268,12 +293,11 @@ class Dispatch:
         for old in list(self._plans)[:-CACHED_PLANS]:
             if self._plans[old][0] not in under_way:
                 key, _ = self._plans.pop(old)
-                self._forms.pop(key, None)
                 self.shelf.drop(key)
         key = ("plan", self._n_plans)
         self._n_plans += 1
+        self.shelf.put(key, plan)  # first: an interrupt may come in between
         self._plans[ident] = key, plan
-        self.shelf.put(key, plan)
         return key
 
     def pump(self, seconds: float | None) -> None:
@@ -314,9 +338,10 @@ class Dispatch:
         if self.executor.may_join and now - since < JOIN_SECONDS:
             self._pause(min(TICK_SECONDS, TICK_SECONDS if seconds is None else seconds))
             return
-        for flight in list(self.flights.values()):
-            self._fail(flight, "All workers are gone, and no new one has come.")
-        self._to_repeat.clear()
+        with DeferredSignals():
+            self._to_repeat.clear()
+            for flight in list(self.flights.values()):
+                self._fail(flight, "All workers are gone, and no new one has come.")
 
     def _pause(self, seconds: float) -> None:
         """Let time pass while no task is under way; without a task, executors do not wait."""
@@ -385,10 +410,12 @@ class Dispatch:
         if len(self._first) < FIRST_BLOCKS:
             self._first.append(outcome.seconds)
         parts, staleness = tuple(task.sizes), self.accepted - flight.accepted
-        error = self._error_of(outcome, task, worker)
+        if not outcome.is_delivered:
+            self.shelf.send_again(worker)
+        error = self._error_of(outcome, flight)
         if error is not None:
             self.ready.append(TaskFailure(error))
-        elif self._cutoff is not None and staleness > self._cutoff:
+        elif self._cutoff is not None and staleness > self._cutoff and not flight.round.plan.counts:
             self.dropped += 1
         else:
             self.accepted += 1
@@ -410,23 +437,23 @@ class Dispatch:
             )
         self._land(flight)
 
-    def _error_of(self, outcome: TaskOutcome, task: Task, worker: int) -> TaskError | None:
-        """Return an error if the task raised, or if its value and earlier ones differ in shape."""
+    def _error_of(self, outcome: TaskOutcome, flight: Flight) -> TaskError | None:
+        """Return an error if the task raised, or if its round's values differ in shape."""
+        task, worker, plan = flight.task, flight.worker, flight.round.plan
         parts = tuple(task.sizes)
         where = f"Task {task.number}, of partitions {parts}, on worker {worker}"
         if outcome.error is not None:
             line, trace = outcome.error
             return TaskError(f"{where}, raised {line}\n\n{trace}", worker, parts)
-        plan = self.shelf.things[task.plan]
         if plan.op not in ADDS:
             return None
         try:
             form = plan.form_of(outcome.value)
         except RecursionError:
             return TaskError(f"{where}, gave a value that contains itself.", worker, parts)
-        if task.plan not in self._forms:
-            self._forms[task.plan] = form, described(outcome.value)
-        expected, before = self._forms[task.plan]
+        if flight.round.first is None:
+            flight.round.first = form, described(outcome.value)
+        expected, before = flight.round.first
         if form == expected:
             return None
         return TaskError(
@@ -463,11 +490,13 @@ class Dispatch:
     def close(self) -> None:
         """End the executor, unless it is a parent process's; drop all tasks and results."""
         self.is_closed = True
-        if not self._is_forked:
-            self.executor.close()
-        self.flights.clear()
-        self.ready.clear()
-        self._to_repeat.clear()
+        try:
+            if not self._is_forked:
+                self.executor.close()
+        finally:
+            self.flights.clear()
+            self.ready.clear()
+            self._to_repeat.clear()
 
 
 def _deadline(executor: Executor, timeout: float | None) -> float | None:

@@ -8,6 +8,7 @@ process has the same worker number. Only one thread, the caller's, calls the met
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.tasks.nested_values import NUMBER_BYTES, bytes_of
 from hogshare.tasks.partitions import Partitions
 from hogshare.tasks.store import Sent, Shelf
-from hogshare.tasks.work import VALUE, Key, Order, Task, TaskOutcome
+from hogshare.tasks.work import VALUE, Key, Order, Task, TaskOutcome, line_of
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,13 @@ class Executor:
         raise NotImplementedError
 
 
+def unreadable(number: int, error: BaseException | None) -> TaskOutcome:
+    """Return the outcome of a task whose value the caller cannot unpickle."""
+    assert error is not None
+    why = f"what the task returned cannot be unpickled by the caller: {line_of(error)}"
+    return TaskOutcome.failed(number, why)
+
+
 def bytes_with(task: Task, values: Iterable[Any]) -> int:
     """Return the number of bytes of a task's message: new versions, and a number for each row.
 
@@ -151,5 +159,8 @@ class Remote(Executor):
 
     def _back(self, worker: int, outcome: TaskOutcome) -> Back:
         """Count the bytes of a result's message, and return the event of the result."""
-        self.traffic.add("update", worker, MODEL, HEADER_BYTES + bytes_of(outcome.value))
+        n_bytes = 0
+        with contextlib.suppress(RecursionError):  # a value that contains itself has no size
+            n_bytes = bytes_of(outcome.value)
+        self.traffic.add("update", worker, MODEL, HEADER_BYTES + n_bytes)
         return Back(outcome)

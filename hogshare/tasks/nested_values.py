@@ -146,7 +146,8 @@ def _counted(value: Any) -> Any:
     return value.astype(np.int64) if is_bool else value
 
 
-ADDS = (add, operator.add, operator.iadd, np.add)
+NEW_SUMS = (add, operator.add, np.add)  # they never change the values that they add
+ADDS = (*NEW_SUMS, operator.iadd)
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:

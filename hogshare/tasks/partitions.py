@@ -145,44 +145,49 @@ def owner_of(partition: int, n_workers: int, present: Sequence[int]) -> int:
     return home if home in present else present[(partition // n_workers + home) % len(present)]
 
 
-def parts_of(X: Any, y: Any, loaders: Any, n_parts: int | None, n_workers: int) -> Partitions:
+def parts_of(
+    X: Any, y: Any, loaders: Any, n_parts: int | None, n_workers: int, n_present: int
+) -> Partitions:
     """Return the partitions of X and y, of a problem, or of loaders, whose bounds are still 0.
 
-    Raises ValueError if the input is none of these, if there are fewer partitions than workers, or
-    if there are more partitions than rows.
+    n_parts : number of partitions, or None for `n_workers`, which includes workers yet to come
+    n_present : number of present workers, for each of which there must be a partition
+
+    Raises ValueError if the input is none of these, if there are fewer partitions than present
+    workers, or if there are more partitions than rows.
     """
     if loaders is not None:
         if X is not None or y is not None or n_parts is not None:
             raise ValueError("loaders= replaces X, y and partitions: pass it alone.")
-        return _loaded(several(loaders=loaders), n_workers)
+        return _loaded(several(loaders=loaders), n_present)
+    n_parts = n_workers if n_parts is None else n_parts
     if hasattr(X, "objective_at"):
         if y is not None:
             raise ValueError("X is a problem, which has its labels itself: leave out y.")
-        return RowParts(_bounds(int(X.n_rows), n_parts, n_workers))
+        return RowParts(_bounds(int(X.n_rows), n_parts, n_present))
     block = as_block("X" if y is None else "(X, y)", X if y is None else (X, y))
-    return ArrayParts(block, _bounds(block.n_rows, n_parts, n_workers))
+    return ArrayParts(block, _bounds(block.n_rows, n_parts, n_present))
 
 
-def _bounds(n_rows: int, n_parts: int | None, n_workers: int) -> np.ndarray:
-    count = n_workers if n_parts is None else n_parts
-    whole(1, partitions=count)
-    _check(count, n_workers)
-    if count > n_rows:
+def _bounds(n_rows: int, n_parts: int, n_present: int) -> np.ndarray:
+    whole(1, partitions=n_parts)
+    _check(n_parts, n_present)
+    if n_parts > n_rows:
         raise ValueError(
-            f"X has {n_rows} rows, too few for {count} partitions: pass a smaller partitions=."
+            f"X has {n_rows} rows, too few for {n_parts} partitions: pass a smaller partitions=."
         )
-    return cut(n_rows, int(count))
+    return cut(n_rows, int(n_parts))
 
 
-def _check(n_parts: int, n_workers: int) -> None:
-    if n_parts < n_workers:
+def _check(n_parts: int, n_present: int) -> None:
+    if n_parts < n_present:
         raise ValueError(
-            f"{n_parts} partitions are too few for {n_workers} workers: each needs at least one."
+            f"{n_parts} partitions are too few for {n_present} workers: each needs at least one."
         )
 
 
-def _loaded(loaders: Sequence[Callable[[], Any]], n_workers: int) -> LoadedParts:
-    _check(len(loaders), n_workers)
+def _loaded(loaders: Sequence[Callable[[], Any]], n_present: int) -> LoadedParts:
+    _check(len(loaders), n_present)
     for p, loader in enumerate(loaders):
         if not callable(loader):
             raise TypeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.handles import Handle
-from hogshare.tasks.nested_values import ADDS, add, check_same, form_of, shape_of
+from hogshare.tasks.nested_values import ADDS, NEW_SUMS, add, check_same, form_of, shape_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,12 @@ class TaskPlan:
             sums = [functools.reduce(seq_op, values, copy.deepcopy(zero)) for values in parts]
             return functools.reduce(comb_op, sums)
         assert self.op is not None
-        return functools.reduce(self._of_two, (value for values in parts for value in values))
+        values = itertools.chain.from_iterable(parts)
+        folded, is_own = next(values), self.op in NEW_SUMS
+        for value in values:
+            folded = self._of_two(folded if is_own else _copied(folded), value)
+            is_own = True
+        return folded
 
     def _of_two(self, left: Any, right: Any) -> Any:
         assert self.op is not None
@@ -88,6 +94,17 @@ class TaskPlan:
     def form_of(self, value: Any) -> Any:
         """Return a key that is equal for all values that `op` can add."""
         return form_of(value) if self.op is add else shape_of(value)
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a fold's first value; return the value if it cannot be copied.
+
+    The value may be a view of rows, and the operator may change it.
+    """
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return value
 
 
 def _same(thing: Any) -> Any:

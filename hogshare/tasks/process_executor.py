@@ -19,7 +19,6 @@ all its workers, the last retry ends in an error that names the task.
 from __future__ import annotations
 
 import contextlib
-import pickle
 import select
 import socket
 import time
@@ -34,7 +33,7 @@ from hogshare.runtimes.user_objects import Parcel
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import DeferredSignals
 from hogshare.tasks import wire
-from hogshare.tasks.executor import Event, Joined, Lost, Remote
+from hogshare.tasks.executor import Event, Joined, Lost, Remote, unreadable
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import Key, Task
 
@@ -107,12 +106,12 @@ class ProcessExecutor(Remote):
                 left = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
                 wait = bool(busy and not self._news and seconds != 0.0)
                 self._signals.clear()
+                deferred.deliver()  # signals that came before this block do not set its bell
                 for worker in self._ready(wait, None if deadline is None else left):
                     self._read(worker)
                 if self._news or not wait or (deadline is not None and left == 0.0):
                     found, self._news = self._news, []
                     return found
-                deferred.deliver()
 
     def _ready(self, wait: bool, seconds: float | None) -> set[int]:
         if self._poller is None:
@@ -145,9 +144,9 @@ class ProcessExecutor(Remote):
                 target.member.poll()
             self._lose(worker, target.member.death or "is gone")
             return
-        except (pickle.UnpicklingError, AttributeError, ImportError) as error:
-            self._lose(worker, f"has sent an answer that cannot be read ({error})")
-            return
+        except wire.Unreadable as error:
+            assert target.task is not None
+            outcome = unreadable(target.task, error.__cause__)
         target.task, target.vain = None, 0
         self._news.append(self._back(worker, outcome))
 

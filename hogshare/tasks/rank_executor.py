@@ -23,11 +23,11 @@ from typing import Any
 
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.runtime import MPI
-from hogshare.runtimes.user_objects import packed
+from hogshare.runtimes.user_objects import packed, pickled
 from hogshare.system import missed_calls
 from hogshare.system.interrupts import DeferredSignals
 from hogshare.tasks.blocks import Block
-from hogshare.tasks.executor import Event, Remote
+from hogshare.tasks.executor import Event, Remote, unreadable
 from hogshare.tasks.partitions import Recipe
 from hogshare.tasks.store import Shelf
 from hogshare.tasks.work import (
@@ -112,7 +112,8 @@ class RankExecutor(Remote):
                     f"{n_workers + 1} ranks, or lower n_workers."
                 )
         super().__init__(shelf)
-        self._call, self._busy = job.call, set[int]()
+        self._call = job.call
+        self._busy: dict[int, int] = {}  # by worker, the number of its task
         self.workers = range(n_others if n_workers is None else n_workers)
         self._is_open = True
         for worker in self.workers:
@@ -124,7 +125,7 @@ class RankExecutor(Remote):
         with DeferredSignals():
             order = self._order(worker, task, self._sent.missing(worker, needs))
             self._call.post(worker + 1, ORDER, order)
-            self._busy.add(worker)
+            self._busy[worker] = task.number
 
     def _parcel(self, key: Key) -> bytes:
         if key[0] != PART:
@@ -149,10 +150,14 @@ class RankExecutor(Remote):
         self._call.raise_failures()
         found: list[Event] = []
         for worker in sorted(self._busy):
-            outcome = self._call.heard(worker + 1, OUTCOME)
-            if outcome is not None:
-                self._busy.discard(worker)
-                found.append(self._back(worker, outcome.content))
+            letter = self._call.heard(worker + 1, OUTCOME)
+            if letter is not None:
+                number = self._busy.pop(worker)
+                try:
+                    outcome = pickle.loads(letter.content)
+                except Exception as error:
+                    outcome = unreadable(number, error)
+                found.append(self._back(worker, outcome))
         return found
 
     def fail(self, error: BaseException) -> None:
@@ -192,6 +197,8 @@ def _made(content: bytes) -> Any:
 
 def _answer(call: Call, outcome: TaskOutcome) -> None:
     try:
-        call.post(0, OUTCOME, outcome)
-    except Exception as error:  # pickling failed, before anything was sent
-        call.post(0, OUTCOME, outcome.unsent(error))
+        content = pickled(outcome)
+    except Exception as error:
+        content = pickled(outcome.unsent(error))
+    # as bytes: a letter that cannot be unpickled would be lost
+    call.post(0, OUTCOME, content)

@@ -57,7 +57,8 @@ class Collection:
     def barrier(self, barrier: Any) -> Collection:
         """Give tasks only to available workers that the barrier lets pass.
 
-        This method is the paper's ``ASYNCbarrier(f, STAT)``.
+        This method is the paper's ``ASYNCbarrier(f, STAT)``. In the table that the barrier sees,
+        workers without rows of this collection are not in the run.
 
         Parameters
         ----------

@@ -85,13 +85,13 @@ class ThreadExecutor(Executor):
         with DeferredSignals(self._bell) as deferred:
             while self._under_way:
                 self._bell.clear()
+                deferred.deliver()  # signals that came before this block do not set its bell
                 if self._outcomes:
                     break
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0.0:
                     break
                 self._bell.wait(left)
-                deferred.deliver()
             events: list[Event] = []
             while self._outcomes:
                 events.append(Back(self._outcomes.popleft()))
@@ -158,7 +158,8 @@ def _working(plan: TaskPlan | None) -> Callable[[Task, Store], TaskOutcome]:
     def working(task: Task, store: Store) -> TaskOutcome:
         return work(task, store)
 
-    working.__qualname__ = getattr(plan.function, "__qualname__", repr(plan.function))
+    # not `repr`, which may be a user's code and raise
+    working.__qualname__ = getattr(plan.function, "__name__", type(plan.function).__name__)
     return interpreter_exit.noted(working)
 
 

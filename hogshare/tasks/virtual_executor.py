@@ -49,7 +49,7 @@ class VirtualExecutor(Executor):
         self._present: set[int] = set()
         self._done = [0] * n_workers
         self._idle_since: dict[int, float] = {}
-        self._task: dict[int, int] = {}  # by worker: its present task
+        self._task: dict[int, Back] = {}  # by worker: the result of its present task
         self._leaving: set[int] = set()
         for at, what, worker in simulator.churn.schedule(n_workers):
             if what == JOIN:
@@ -85,9 +85,8 @@ class VirtualExecutor(Executor):
         waited = self._seconds + arrives - self._idle_since.get(worker, self._seconds + arrives)
         ends = self._seconds + arrives + busy
         self._idle_since[worker] = ends
-        self._task[worker] = task.number
-        outcome = replace(outcome, seconds=busy, waited=waited)
-        self._push(ends + network.up(worker).seconds(up), Back(outcome))
+        self._task[worker] = back = Back(replace(outcome, seconds=busy, waited=waited))
+        self._push(ends + network.up(worker).seconds(up), back)
 
     def poll(self, seconds: float | None) -> list[Event]:
         """Poll as `Executor.poll` does; the clock advances to the first event within `seconds`."""
@@ -133,8 +132,8 @@ class VirtualExecutor(Executor):
                 self._leaving.add(event)
                 return []
             return self._lose(event, "left, as the churn says")
-        number = event.outcome.number
-        worker = next((w for w, task in self._task.items() if task == number), None)
+        # not by the task's number: a lost worker's task may be another worker's by now
+        worker = next((w for w, back in self._task.items() if back is event), None)
         if worker is None:
             return []
         del self._task[worker]
@@ -148,7 +147,7 @@ class VirtualExecutor(Executor):
         self._present.remove(worker)
         self._sent.end(worker)
         lost = self._task.pop(worker, None)
-        return [Lost(worker, why, () if lost is None else (lost,))]
+        return [Lost(worker, why, () if lost is None else (lost.outcome.number,))]
 
     def _push(self, at: float, event: Event | int) -> None:
         # `_order` decides between events of the same time: runs repeat, and events are not compared

@@ -18,6 +18,11 @@ import numpy as np
 
 from hogshare.runtimes.user_objects import pickled
 
+
+class Unreadable(Exception):
+    """A whole message has come, and unpickling it has raised the error that is the cause."""
+
+
 HEADER = struct.Struct("=QII")  # bytes of the pickle, number of buffers, number of descriptors
 MAX_FDS = 250
 MAX_PARTS = 512  # buffers in one call, below the system's limit
@@ -47,7 +52,10 @@ def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
 
 
 def receive(sock: socket.socket) -> tuple[Any, list[int]]:
-    """Return the next object and its descriptors; raise EOFError if the other end is closed."""
+    """Return the next object and its descriptors.
+
+    Raises EOFError if the other end is closed, and Unreadable if unpickling the object raises.
+    """
     # never read past the header with recv_fds: the buffers are received into their own memory
     head, fds = bytearray(), list[int]()
     while len(head) < HEADER.size:
@@ -61,7 +69,11 @@ def receive(sock: socket.socket) -> tuple[Any, list[int]]:
     n_bytes, n_buffers, _ = HEADER.unpack(head)
     lengths = struct.unpack(f"={n_buffers}Q", _exactly(sock, 8 * n_buffers))
     content = _exactly(sock, n_bytes)
-    return pickle.loads(content, buffers=[_exactly(sock, length) for length in lengths]), fds
+    buffers = [_exactly(sock, length) for length in lengths]
+    try:
+        return pickle.loads(content, buffers=buffers), fds
+    except Exception as error:
+        raise Unreadable from error
 
 
 def _exactly(sock: socket.socket, n_bytes: int) -> memoryview:

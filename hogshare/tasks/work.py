@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,7 @@ class TaskOutcome:
     seconds : duration of the task, including its sleep
     waited : seconds since the end of the worker's last task; 0 for the worker's first task
     error : a line and a traceback, if the task raised
+    is_delivered : False if the worker may lack objects that were sent with the task
     """
 
     number: int
@@ -110,16 +111,17 @@ class TaskOutcome:
     seconds: float
     waited: float
     error: tuple[str, str] | None = None
+    is_delivered: bool = True
 
     @classmethod
     def failed(cls, number: int, line: str, seconds: float = 0.0) -> TaskOutcome:
-        """Return the outcome of a task that has failed; `line` is the reason."""
-        return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"))
+        """Return the outcome of a task that was perhaps not delivered; `line` is the reason."""
+        return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"), is_delivered=False)
 
     def unsent(self, error: BaseException) -> TaskOutcome:
         """Return a failed outcome, to send in place of this outcome, whose value cannot be sent."""
         line = f"what the task returned cannot be sent: {line_of(error)}"
-        return TaskOutcome.failed(self.number, line, self.seconds)
+        return replace(TaskOutcome.failed(self.number, line, self.seconds), is_delivered=True)
 
 
 @dataclass

@@ -6,6 +6,8 @@ and users' barriers, through `ProgressTable`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from hogshare.kernels import layout
@@ -28,6 +30,15 @@ class WorkerProgress:
     def table(self) -> ProgressTable:
         """A live view of the table; `join` of a worker with a new number replaces the table."""
         return ProgressTable(self._array)
+
+    def among(self, workers: Collection[int]) -> ProgressTable:
+        """Return a table in which only `workers` can be in the run; barriers ignore the others."""
+        if len(workers) == len(self):  # as a rule, and then a copy would take longer than the rest
+            return self.table
+        others = [me for me in np.flatnonzero(self.table.in_run).tolist() if me not in workers]
+        array = self._array.copy()
+        array[others, layout.T_STATE] = layout.DONE
+        return ProgressTable(array)
 
     def __len__(self) -> int:
         return len(self._array)
