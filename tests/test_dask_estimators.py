@@ -18,7 +18,7 @@ from executors import NEEDS_DASK, cluster, fork_workers
 from selection import long_but
 from sklearn import linear_model
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError, UndefinedMetricWarning
 
 from hogshare import (
     ElasticNet,
@@ -34,12 +34,14 @@ from hogshare import (
 )
 from hogshare.barriers import BSP
 from hogshare.estimators import partitioned_fits
+from hogshare.estimators.partitioned_fits import fit_on_worker
 from hogshare.kernels.exchange.copy_exchange import exchange_weight
+from hogshare.partitioned.cluster_calls import ClusterCall
 from hogshare.partitioned.descent import lanes_that_pay
 from hogshare.partitioned.lane_folds import Weighing, share
 from hogshare.partitioned.lane_quanta import Pull, rows_between, steps_along
 from hogshare.partitioned.owners import Owners
-from hogshare.partitioned.partition_blocks import Meaning
+from hogshare.partitioned.partition_blocks import Meaning, block_of
 from hogshare.partitioned.partitioned_rows import PartitionedRows
 from hogshare.partitioned.schedule import lanes_of, rounds_of
 from hogshare.partitioned.state import (
@@ -177,6 +179,61 @@ def test_owners_keep_what_they_have_and_are_even():
     assert all(now == "b" for now, then in zip(owners.of, before, strict=True) if then == "b")
 
 
+class Submissions:
+    """A stand-in for a client, which records the arguments of all calls."""
+
+    def __init__(self):
+        self.args = []
+
+    def submit(self, function, *args, **settings):
+        self.args.append(args)
+        return self
+
+    def release(self):
+        pass
+
+
+@NEEDS_DASK
+def test_a_released_call_is_not_made_again():
+    client = Submissions()
+    given = ClusterCall(client, abs, (1.0,), "lost")
+    call = ClusterCall(client, max, (given, 2.0), "lost")
+    given.release()
+    call.settle(["present"])
+    assert client.args == [(1.0,), (client, 2.0), (client, 2.0)]
+    call.release()
+    call.address = "lost"
+    call.settle(["present"])
+    assert len(client.args) == 3
+
+
+def test_a_fit_on_a_worker_leaves_the_caller_s_estimator_as_it_is():
+    """Workers may be threads of the caller's process."""
+    X, y = made(100)
+    seeds = np.random.RandomState(0)
+    model = sgd(random_state=seeds).partial_fit(X, y, classes=[0, 1])
+    coef, state = model.coef_.copy(), seeds.get_state()
+    attributes, _ = fit_on_worker(model, "partial_fit", {}, block_of(X, y))
+    np.testing.assert_array_equal(model.coef_, coef)
+    np.testing.assert_equal(seeds.get_state(), state)
+    assert (attributes["coef_"] != coef).any() and attributes["random_state"] is not seeds
+
+
+def test_a_mean_begins_within_a_quantum():
+    X, y = made(600)
+    for begins, count in ((10, 591), (600, 1), (601, 0)):
+        start = Model(np.zeros((1, FEATURES)), np.zeros(1), 1.0)
+        pull = Pull(start, ((0, 250), (250, 600)), StepSize("optimal"), False, begins, False, 0)
+        push = steps_along(pull, *[problems.linear(X, y)] * 2)
+        assert push.averaged == count and (push.model.average_coef is None) == (count == 0)
+        if count:
+            expected = linear_model.SGDClassifier(
+                loss="log_loss", max_iter=1, tol=None, shuffle=False, average=begins
+            )
+            found = push.model.average_coef
+            np.testing.assert_allclose(found, expected.fit(X, y)._average_coef[None], rtol=1e-10)
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("is_mixed", [False, True])
 def test_all_rows_are_in_one_quantum_of_their_worker(most, is_mixed):
@@ -301,6 +358,16 @@ def placed(monkeypatch):
     monkeypatch.setattr("hogshare.partitioned.partitioned_rows.Owners", owners)
 
 
+@pytest.fixture
+def together(monkeypatch):
+    """All partitions are one worker's, which visits them in their order with ``shuffle=False``."""
+
+    def owners(has):
+        return Owners([min(clusters.threads_of(clusters.local_client()))] * len(has))
+
+    monkeypatch.setattr("hogshare.partitioned.partitioned_rows.Owners", owners)
+
+
 def same(model, other):
     """That two estimators have the same numbers."""
     for name in ("coef_", "intercept_", "components_", "n_iter_", "t_"):
@@ -345,6 +412,15 @@ class TestOnOneWorker:
             model.partial_fit(*(parted(one, 1) for one in rows), classes=[0, 1, 2])
             other.partial_fit(*rows, classes=[0, 1, 2])
         same(model, other)
+
+    def test_a_generator_goes_on_as_in_memory(self):
+        X, y = made(200)
+        model, other = (sgd(random_state=np.random.RandomState(0)) for _ in range(2))
+        for _ in range(3):
+            model.partial_fit(parted(X, 1), parted(y, 1), classes=[0, 1])
+            other.partial_fit(X, y, classes=[0, 1])
+        same(model, other)
+        np.testing.assert_equal(model.random_state.get_state(), other.random_state.get_state())
 
     def test_networks_topics_and_others_come_together_on_one(self):
         X, y = made(400)
@@ -447,6 +523,61 @@ class TestPredictions:
         with pytest.raises(ValueError, match="X has 39 features"):
             model.predict(parted(X[:, 1:], 4))
 
+    def test_scores_of_targets_in_a_column(self):
+        X, y = made(60, classes=3)
+        model = sgd().fit(X, y)
+        found = model.score(parted(X, 3), parted(y[:, np.newaxis], 3))
+        assert found == pytest.approx(model.score(X, y))
+        with pytest.raises(ValueError, match="y has 2 columns, and SGDClassifier predicts 1"):
+            model.score(parted(X, 3), parted(np.column_stack([y, y]), 3))
+
+    @pytest.mark.parametrize("kind", [SGDClassifier, SGDRegressor])
+    def test_scores_that_do_not_exist(self, kind):
+        X, y = made(60)
+        rows, model = parted(X.toarray(), 3), kind().fit(X, y)
+        missing, none = np.where(np.arange(60) == 50, np.nan, y), np.array([*y[:59], None], object)
+        for bad in (missing, none):
+            with pytest.raises(ValueError, match="Input y contains NaN"):
+                model.score(rows, parted(bad, 3))
+        few = rows[:, 0] > 10.0
+        with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+            model.score(rows[few], parted(y, 3)[few])
+        with pytest.raises(ValueError, match="at least one non-zero number"):
+            model.score(rows, parted(y, 3), parted(np.zeros(60), 3))
+        some = rows[:, 0] > -10.0  # all, but Dask does not know it
+        with pytest.raises(ValueError, match=r"20 rows and 1 targets|20 rows and 0 targets"):
+            model.score(rows[some], parted(y, 3)[rows[:, 0] > 1.0])
+        with pytest.raises(ValueError, match=r"sample_weight.* for each of 20 rows"):
+            model.score(rows[some], parted(y, 3)[some], parted(np.ones(60), 3)[rows[:, 0] > 1.0])
+
+    @pytest.mark.parametrize("classes", [1, 2])
+    def test_scores_of_partitions_without_rows(self, classes):
+        X, y = made(60, classes=classes)
+        model = Ridge() if classes == 1 else LogisticRegression()
+        y = np.column_stack([y, -y]) if classes == 1 else y
+        held = np.arange(60) >= 20  # none of the first partition
+        which, weight = parted(held, 3), np.linspace(0.0, 1.0, 60)
+        model.fit(X.toarray(), y)
+        rows = (parted(one, 3)[which] for one in (X.toarray(), y, weight))
+        expected = model.score(X[held], y[held], weight[held])
+        assert model.score(*rows) == pytest.approx(expected)
+
+    def test_r2_of_one_row_is_not_a_number(self):
+        X, y = made(60, classes=1)
+        model = Ridge().fit(X, y)
+        with pytest.warns(UndefinedMetricWarning, match="less than two samples"):
+            assert np.isnan(model.score(parted(X[:1], 1), parted(y[:1], 1)))
+
+    def test_further_arguments_are_passed_on(self):
+        counts = np.random.default_rng(0).poisson(1.0, (60, 12))
+        topics = LatentDirichletAllocation(3, random_state=0, max_iter=2).fit(counts)
+        found = topics.transform(parted(counts, 3), normalize=False).compute(scheduler="sync")
+        np.testing.assert_allclose(found, topics.transform(counts, normalize=False), rtol=1e-12)
+        with pytest.raises(TypeError, match="normalise"):
+            topics.transform(parted(counts, 3), normalise=False)
+        with pytest.raises(TypeError, match="positional argument"):
+            topics.transform(parted(counts, 3), False)
+
     def test_partitions_without_rows_and_of_unknown_length(self):
         X, y = made(60)
         rows, model = parted(X.toarray(), 3), sgd().fit(X, y)
@@ -479,6 +610,69 @@ class TestFits:
             model.partial_fit(parted(X), parted(y), classes=[0, 1])
             assert model.t_ == 1.0 + k * ROWS and model.n_iter_ == 1
         assert worse(X, y, model, sgd().fit(X, y)) < 0.05
+
+    @pytest.mark.parametrize("parts", [1, 2])
+    def test_fits_that_go_on_compare_names_of_columns(self, parts):
+        X, y = made(200, 2)
+
+        def rows(names):
+            return parted(X.toarray(), parts, lambda rows: framed(rows, names)), parted(y, parts)
+
+        classifier = sgd().partial_fit(*rows("ab"), classes=[0, 1])
+        regressor = SGDRegressor(warm_start=True).fit(*rows("ab"))
+        for model, fit in ((classifier, classifier.partial_fit), (regressor, regressor.fit)):
+            before = model.coef_.copy()
+            for names in ("ba", "az"):
+                with pytest.raises(ValueError, match="feature names should match those"):
+                    fit(*rows(names))
+            np.testing.assert_array_equal(model.coef_, before)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                fit(*rows("ab"))
+            with pytest.warns(UserWarning, match="X does not have valid feature names"):
+                fit(parted(X.toarray(), parts), parted(y, parts))
+            assert model.feature_names_in_.tolist() == ["a", "b"] and model.n_features_in_ == 2
+            told = "X has 1 features, but SGD.* is expecting 2"
+            with pytest.warns(UserWarning, match="names"), pytest.raises(ValueError, match=told):
+                fit(parted(X[:, 1:], parts), parted(y, parts))
+
+    def test_a_network_that_goes_on_compares_names_of_columns(self):
+        X, y = made(200, 2)
+        model = MLPRegressor(hidden_layer_sizes=(2,), warm_start=True, max_iter=1, random_state=0)
+
+        def fit(names):
+            rows = parted(X.toarray(), 2, lambda rows: framed(rows, names))
+            with pytest.warns(ConvergenceWarning):
+                model.fit(rows, parted(y, 2))
+
+        fit("ab")
+        fit("ab")
+        with pytest.raises(ValueError, match="feature names should match those"):
+            model.fit(parted(X.toarray(), 2, lambda rows: framed(rows, "ba")), parted(y, 2))
+
+    @pytest.mark.usefixtures("together")
+    def test_balanced_weights_are_those_of_a_call_s_rows(self):
+        X, y = made(400)
+        y = 10 * y + 5 * (np.arange(400) % 3 == 0)  # labels that are no counts
+        settings = {"class_weight": "balanced", "n_jobs": 1, "shuffle": False, "max_iter": 1}
+        model, other = sgd(**settings), sgd(**settings)
+        for one, kind in ((model, parted), (other, lambda rows, parts: rows)):
+            one.fit(kind(X, 2), kind(y, 2)).partial_fit(kind(X[:100], 2), kind(y[:100], 2))
+        np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-10)
+        few = y != 5
+        with pytest.raises(ValueError, match="classes should have valid labels that are in y"):
+            model.partial_fit(parted(X[few], 2), parted(y[few], 2))
+
+    @pytest.mark.usefixtures("together")
+    @pytest.mark.parametrize("average", [10, 10**6])
+    @pytest.mark.parametrize("kind", [sgd, SGDRegressor])
+    def test_averages_begin_after_some_rows_or_never(self, kind, average):
+        X, y = made(400)
+        settings = {"average": average, "max_iter": 1, "tol": None, "n_jobs": 1, "shuffle": False}
+        model = kind(**settings).fit(parted(X, 2), parted(y, 2))
+        other = kind(**settings).fit(X, y)
+        np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-10)
+        np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-10)
 
     @pytest.mark.parametrize("classes", [1, 2, 3])
     def test_early_stopping_goes_by_rows_that_nobody_trains_on(self, classes):
@@ -778,6 +972,15 @@ class TestFits:
         other = LogisticRegression(tol=1e-6).fit(X[held], y[held])
         np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-2)
 
+    def test_weights_of_partitions_without_rows(self):
+        X, y = made(60, 3, classes=1)
+        held = np.arange(60) >= 20  # none of the first partition
+        weight = np.linspace(0.5, 1.0, 60)
+        rows = (parted(one, 3)[parted(held, 3)] for one in (X.toarray(), y, weight))
+        model = Ridge().fit(*rows)
+        expected = linear_model.Ridge().fit(X[held].toarray(), y[held], weight[held])
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+
     def test_a_data_frame(self):
         pytest.importorskip("pyarrow", reason="dask.dataframe needs pyarrow")
         import dask.dataframe as dd
@@ -853,6 +1056,28 @@ class TestRefusals:
 
         with pytest.raises(ValueError, match=r"partition 1 of X are .* partition 0 'a'"):
             model.fit(parted(X, 2, load), parted(y, 2))
+
+    @pytest.mark.parametrize("method", ["fit", "score"])
+    def test_masked_arrays_in_memory_are_told_before_anybody_computes(self, method):
+        X, y = made(50)
+        model = sgd().fit(X, y)
+
+        def load(rows):
+            raise AssertionError("somebody computed")
+
+        masked = np.ma.array(y, mask=np.arange(50) == 7)
+        for name in ("y", "sample_weight"):
+            with pytest.raises(ValueError, match=f"{name} is a masked array, and 1 of its values"):
+                getattr(model, method)(parted(X, 2, load), **{"y": y, name: masked})
+
+    @pytest.mark.parametrize("make", [sgd, LogisticRegression, SGDRegressor])
+    @pytest.mark.parametrize("weigh", [False, True])
+    def test_targets_in_two_columns(self, make, weigh):
+        X, y = made(50)
+        weight = parted(np.ones(50), 2) if weigh else None
+        told = r"y should be a 1d array, got an array of shape \(50, 2\) instead"
+        with pytest.raises(ValueError, match=told):
+            make().fit(parted(X, 2), parted(np.column_stack([y, y]), 2), sample_weight=weight)
 
     def test_partial_fit(self):
         X, y = made(50)

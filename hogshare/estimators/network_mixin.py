@@ -197,7 +197,8 @@ class NetworkMixin(Exporting):
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_whole
 
-            fit_whole(self, X, y, sample_weight)
+            anew = not (self.warm_start and hasattr(self, "coefs_"))
+            fit_whole(self, X, y, sample_weight, reset=anew)
             return self
         self._check_before(X, sample_weight)
         super().fit(X, self._targets(y), sample_weight=sample_weight)  # type: ignore[misc]

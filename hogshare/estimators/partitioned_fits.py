@@ -6,6 +6,7 @@ before anything is computed. An argument `est` is the estimator.
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ from sklearn.utils.multiclass import (
     _check_partial_fit_first_call,
     check_classification_targets,
 )
+from sklearn.utils.validation import validate_data
 
 from hogshare.barriers import barrier_of, name_of
 from hogshare.estimators.convergence_warnings import warn_of_what_is_left, warn_without_optimum
@@ -61,11 +63,12 @@ def fit_sgd(
     sample_weight: Any,
     init: tuple[Any, Any] | None,
     max_iter: int | None,
-    classes: Any = None,
+    classes: Any,
+    reset: bool,
 ) -> None:
     """Fit an SGD estimator, and set its attributes.
 
-    init, max_iter, classes : as in `SGDMixin._pass`
+    init, max_iter, classes, reset : as in `SGDMixin._pass`
     """
     began, classifies, anew = time.perf_counter(), is_classifier(est), max_iter is not None
     if is_one_partition(X):
@@ -74,19 +77,21 @@ def fit_sgd(
         else:
             assert init is not None
             method, how = "fit", {"coef_init": init[0], "intercept_init": init[1]}
-        fit_whole(est, X, y, sample_weight, method=method, **how)
+        fit_whole(est, X, y, sample_weight, method=method, reset=reset, **how)
         return
     check_sgd(est, anew)
     check_workers(est)
     plane = plane_of(est.plane)
     with PartitionedRows(X, y, sample_weight, with_labels=classifies) as rows:
         rows.require_one_target()
+        if not reset:
+            check_columns(est, rows)
         by_class = None
         if classifies:
             present, counts, _ = rows.labels()
             classes = present if anew else labels_of(est, classes, present)
             check_labels(classes)
-            by_class = weights_of(est.class_weight, classes, counts if anew else classes)
+            by_class = weights_of(est.class_weight, classes, counts)
         meaning = Meaning(
             loss=est.loss,
             penalty=est.penalty,
@@ -119,7 +124,8 @@ def fit_sgd(
         setup = time.perf_counter() - began
         found = descend(rows, meaning, settings, start)
         report = report_on(est, rows, meaning, found, setup)
-        describe(est, rows)
+        if reset:
+            describe(est, rows)
     if classes is not None:
         est.classes_ = classes
     t = start.t + found.n_epochs * report.settings["problem"]["rows"]
@@ -161,13 +167,7 @@ def labels_of(est: Any, classes: Any, present: np.ndarray) -> np.ndarray:
 
 def going_on(est: Any, shape: tuple[int, int], dtype: np.dtype) -> Model:
     """Return the model from which `partial_fit` continues: a copy of the present model."""
-    coef = np.asarray(est.coef_)
-    if coef.size != shape[0] * shape[1]:
-        raise ValueError(
-            f"X has {shape[1]} features, but {type(est).__name__} is expecting "
-            f"{est.n_features_in_} features as input."
-        )
-    coef = np.array(coef.reshape(shape), dtype)
+    coef = np.array(np.reshape(est.coef_, shape), dtype)
     return Model(coef, np.array(np.atleast_1d(est.intercept_), dtype), float(est.t_))
 
 
@@ -361,25 +361,32 @@ def fit_whole(
     *,
     method: str = "fit",
     with_targets: bool = True,
+    reset: bool = True,
     **how: Any,
 ) -> None:
     """Have one worker collect and fit all rows, and copy the attributes of its estimator to `est`.
 
+    A generator in `random_state` advances as in a fit of this process.
+
     method : name of the estimator's method that fits
     with_targets : whether this method takes `y`
+    reset : as in `SGDMixin._pass`
     how : further keyword arguments of this method
     """
     if getattr(est, "_skl_callbacks", None):
         refuse("a callback", "use verbose=1 to print epochs")
     with PartitionedRows(X, y, sample_weight, with_targets=with_targets) as rows:
-        names = getattr(est, "feature_names_in_", None)
+        if not reset:
+            check_columns(est, rows)
         attributes, warned = rows.whole(fit_on_worker, est, method, how)
         # attributes of an earlier fit that the worker's estimator does not have
-        for name in [name for name in vars(est) if name not in attributes]:
+        for name in vars(est).keys() - attributes.keys() - {"feature_names_in_"}:
             delattr(est, name)
         parameters = est.get_params(deep=False)
         vars(est).update({k: v for k, v in attributes.items() if k not in parameters})
-        if method == "fit" or names is None:
+        if isinstance(parameters.get("random_state"), np.random.RandomState):
+            est.random_state.set_state(attributes["random_state"].get_state())
+        if reset:
             describe(est, rows)
         count = len(rows.facts)
     where = "the worker that has it" if count == 1 else "one worker, which collected them"
@@ -394,6 +401,8 @@ def fit_on_worker(
     est: Any, method: str, how: dict[str, Any], *blocks: Block
 ) -> tuple[dict[str, Any], list[tuple[str, type[Warning]]]]:
     """On a worker, fit the rows of all blocks; return the attributes and the caught warnings."""
+    est = copy.deepcopy(est)  # a worker may be a thread of the caller's process
+    vars(est).pop("feature_names_in_", None)  # the client has compared them; blocks have no names
     X, y, weight = joined(blocks)
     if est.n_jobs == -1:
         est.n_jobs = max(1, int(this_worker().state.nthreads))
@@ -475,12 +484,33 @@ def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np
 
     class_weight : the parameter of the estimator
     classes : the distinct labels, sorted
-    counts : number of rows, or sum of the rows' weights, of each class
+    counts : number of rows, or sum of the rows' weights, of each class that has rows
+
+    Raises ValueError if the weights should be balanced and a class has no rows.
     """
     if isinstance(class_weight, str):  # "balanced": other strings have been refused
+        if len(counts) < len(classes):
+            raise ValueError(
+                f"classes should have valid labels that are in y: class_weight={class_weight!r} "
+                f"needs rows of all classes, {classes}. Pass such rows, or set class_weight to a "
+                "dict of weights."
+            )
         with errstate(divide="ignore"):  # a class of zero weight is refused
             return class_weights(counts.sum() / (len(classes) * counts))
     return class_weights(compute_class_weight(class_weight, classes=classes, y=classes))
+
+
+def check_columns(est: Any, rows: PartitionedRows) -> None:
+    """Compare the number and names of the columns with those of the estimator's earlier fit.
+
+    Raises ValueError if they differ; warns if only one of the two has names.
+    """
+    like: Any = np.empty((0, rows.n_features))
+    if rows.columns:
+        from pandas import DataFrame  # type: ignore[import-untyped]
+
+        like = DataFrame(columns=rows.columns)
+    validate_data(est, like, reset=False, skip_check_array=True)
 
 
 def describe(est: Any, rows: PartitionedRows) -> None:

@@ -217,7 +217,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         if is_collection(X):
             from hogshare.estimators.partitioned_fits import fit_sgd
 
-            fit_sgd(self, X, y, sample_weight, init, max_iter, classes)
+            fit_sgd(self, X, y, sample_weight, init, max_iter, classes, reset)
             return
         anew, labels = max_iter is not None, isinstance(self, ClassifierMixin)
         # scikit-learn's step sizes do not depend on the rows' norms
@@ -527,7 +527,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             report = dataclasses.replace(report, settings=settings)
         self.report_ = report.without_memory()
         self._run_by = id(self)
-        if getattr(self, "average", 0):
+        if model.average_coef is not None:
             # in scikit-learn's names and shapes, for partial_fit
             flat = model.coef.shape[0] == 1
             self._standard_coef = model.coef.ravel() if flat else model.coef

@@ -23,7 +23,7 @@ Fetched = Future[Any]
 
 
 class ClusterCall:
-    """A function call on a worker, which is submitted at once.
+    """A function call on a worker, which is submitted at once, and never again after `release`.
 
     args : arguments of the function; a call or a future among them stands for its result
     address : address of the preferred worker; None for any worker
@@ -39,6 +39,7 @@ class ClusterCall:
         self._client, self._function, self._args = client, function, args
         self.address = address
         self._notify: Callable[[ClusterCall, Fetched], object] | None = None
+        self._is_released = False
         self._given: list[Any] = []  # futures of the calls among the arguments
         self.future: Any = None
         self.fetched: Fetched | None = None  # the future of the result in this process
@@ -73,6 +74,8 @@ class ClusterCall:
 
         present : addresses of the present workers
         """
+        if self._is_released:
+            return
         calls = [arg for arg in self._args if isinstance(arg, ClusterCall)]
         for call in calls:
             call.settle(present)
@@ -90,4 +93,4 @@ class ClusterCall:
     def release(self) -> None:
         """Release the result that the cluster stores, and the call's arguments."""
         self.future.release()
-        self._args, self._given = (), []
+        self._args, self._given, self._is_released = (), [], True

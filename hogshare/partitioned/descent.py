@@ -186,7 +186,7 @@ def pushed(plan: RoundPlan, state: DescentState, problems: tuple[RowProblem, ...
         spans=tuple((first, last) for _, first, last in spans),
         step=constant(state.criterion.step),
         shuffle=plan.shuffle,
-        average=state.average.wants(state.model.t),
+        average=state.average.begins,
         curvature=not plan.is_alone and state.curvatures + plan.number < CURVATURES,
         seed=plan.seed,
         partitions=tuple(p for p, _, _ in spans),

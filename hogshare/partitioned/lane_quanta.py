@@ -30,7 +30,8 @@ class Pull:
     spans : first row and the row after the last, for each partition in the order of `partitions`
     step : schedule of step sizes
     shuffle : whether the rows of each partition are visited in a random order
-    average : whether the mean of the iterates is also returned
+    average : number of rows, counted by ``model.t``, after which iterates enter the mean that is
+        also returned; if 0, there is no mean
     curvature : whether the curvature of the first partition is returned
     seed : seed for the order of the rows
     partitions : numbers of the partitions
@@ -42,7 +43,7 @@ class Pull:
     spans: tuple[tuple[int, int], ...]
     step: StepSize
     shuffle: bool
-    average: bool
+    average: int
     curvature: bool
     seed: int
     partitions: tuple[int, ...] = ()
@@ -55,10 +56,11 @@ class Push:
     """The result of a quantum.
 
     model : the worker's copy of the model after the quantum, with the mean of its iterates if
-        requested
+        requested and if there are any in the mean
     losses : for each partition, the sum of its rows' losses, each before the row's own step;
         float64 of shape (n_columns,)
     trained : for each partition, the number of rows for which a step was taken
+    averaged : number of iterates in the mean
     n_rows : number of rows, including held-out rows
     seconds : wall time of the steps
     absurd : whether the copy is finite but useless
@@ -70,6 +72,7 @@ class Push:
     model: Model | None = None
     losses: tuple[np.ndarray, ...] = ()
     trained: tuple[int, ...] = ()
+    averaged: int = 0
     n_rows: int = 0
     seconds: float = 0.0
     absurd: bool = False
@@ -107,7 +110,7 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
     """
     model, sums, trained = pull.model, list[np.ndarray](), list[int]()
     average, average_intercept = np.zeros(model.coef.shape), np.zeros(len(model.intercept))
-    seconds = 0.0
+    seconds, averaged = 0.0, 0
     for k, (problem, (first, last)) in enumerate(zip(problems, pull.spans, strict=True)):
         rows = rows_between(problem, first, last)
         held_out = None
@@ -118,10 +121,10 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
             sums.append(np.zeros(len(model.intercept)))
             continue
         some_held_out = held_out is not None and held_out.any()
-        sums_of = QuantumSums()
+        sums_of, begins = QuantumSums(), max(pull.average, int(model.t))
         report = solve(
             rows,
-            rule=SGD(average=int(model.t) if pull.average else 0),
+            rule=SGD(average=begins if pull.average else 0),
             step=pull.step,
             # with a tolerance the run sums its losses
             stop=Stop(epochs=1, tol=0.0, validation=held_out if some_held_out else None),
@@ -132,18 +135,19 @@ def steps_along(pull: Pull, *problems: RowProblem) -> Push:
             on_epoch=sums_of,
         )
         after = report.model
-        if pull.average:
-            average += trained[-1] * after.average_coef
-            average_intercept += trained[-1] * after.average_intercept
+        if pull.average and (count := max(0, trained[-1] - (begins - int(model.t)))):
+            averaged += count
+            average += count * after.average_coef
+            average_intercept += count * after.average_intercept
         sums.append(sums_of.of_columns)
         seconds += report.seconds["run"]
         model = Handed(after.coef, after.intercept, after.t)  # the next call writes these arrays
-    total = max(1, sum(trained))
-    means = (average / total, average_intercept / total) if pull.average else (None, None)
+    means = (average / averaged, average_intercept / averaged) if averaged else (None, None)
     return Push(
         model=Model(model.coef, model.intercept, model.t, *means),
         losses=tuple(sums),
         trained=tuple(trained),
+        averaged=averaged,
         n_rows=sum(last - first for first, last in pull.spans),
         seconds=seconds,
         absurd=is_absurd(rows, model, sum_of_squares(model.coef)),

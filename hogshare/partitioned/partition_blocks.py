@@ -100,28 +100,51 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
         ensure_min_features=0,
     )
     if y is not None:
-        y = np.asarray(own_type(y))
-        y = y if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise ValueError("y contains NaN or infinity: drop or impute those rows.")
-    if y is not None and len(y) != X.shape[0]:
-        raise ValueError(
-            f"{X.shape[0]} rows and {len(y)} targets: X and y must be cut at the same rows."
-        )
+        y = targets_of(y, X.shape[0])
     weight = None
     if sample_weight is not None:
-        weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=True)
+        weight = weights_of(sample_weight, X, X.dtype)
     return X, y, weight, columns
+
+
+def targets_of(y: Any, n_rows: int) -> np.ndarray:
+    """Check a partition's targets, and return them as an array; a single column as a vector.
+
+    n_rows : number of rows of the partition
+
+    Raises ValueError if targets are missing, masked or not finite, or if their number is not
+    `n_rows`.
+    """
+    y = np.asarray(own_type(y))
+    y = y if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity: drop or impute those rows.")
+    if len(y) != n_rows:
+        raise ValueError(
+            f"{n_rows} rows and {len(y)} targets: X and y must be cut at the same rows."
+        )
+    return y
+
+
+def weights_of(sample_weight: Any, X: Any, dtype: Any) -> np.ndarray:
+    """Check a partition's weights, and return them; all may be zero.
+
+    Raises ValueError for the reasons of `row_weights`.
+    """
+    if not X.shape[0] and not len(sample_weight):
+        return np.zeros(0, dtype)  # scikit-learn's check refuses arrays without rows
+    return row_weights(sample_weight, X, dtype, allow_all_zero_weights=True)
 
 
 def facts_of(block: Block, with_labels: bool) -> Facts:
     """Return a block's description.
 
-    with_labels : whether targets are labels, which the description then contains
+    with_labels : whether targets are labels; the description of one column of labels contains them
     """
     X, y, weight, columns = block
     labels = np.zeros(0) if y is None else np.ravel(y[:0])
     of_label = np.zeros(0, np.int64)
+    with_labels = with_labels and y is not None and y.ndim == 1
     if with_labels and y is not None and len(y):
         labels = distinct(y)
         of_label = np.asarray(np.searchsorted(labels, y), np.int64)

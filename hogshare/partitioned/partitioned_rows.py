@@ -43,6 +43,7 @@ from hogshare.partitioned.partition_blocks import (
     sums_of_block,
     triangle_of_block,
 )
+from hogshare.problems.kernel_arrays import require_unmasked
 from hogshare.system.clusters import (
     MEMBERS_SECONDS,
     delayed,
@@ -120,6 +121,8 @@ class PartitionedRows:
         others = {"y": y} if with_targets else {}
         if sample_weight is not None:
             others["sample_weight"] = sample_weight
+        for name, one in others.items():
+            require_unmasked(name, one)
         parts = pieces(X, **others)
         absent = [None] * len(parts["X"])
         all_three = (parts.get(name, absent) for name in ("X", "y", "sample_weight"))
@@ -156,6 +159,8 @@ class PartitionedRows:
             if len(found) > 1:
                 kind = UNLIKE[what]
                 raise ValueError(f"Partitions have unlike {kind}: {found}.")
+        if with_labels:
+            self.require_one_target()
         self._order_columns(full)
         if not self.n_features:
             raise ValueError("Found array with 0 feature(s): X has no columns.")
@@ -193,7 +198,9 @@ class PartitionedRows:
     def require_one_target(self) -> None:
         """Refuse targets with several columns."""
         if count := self.facts[0].n_targets:
-            raise ValueError(f"y should be a 1d array, got an array of {count} columns instead.")
+            raise ValueError(
+                f"y should be a 1d array, got an array of shape {(self.n_rows, count)} instead."
+            )
 
     @property
     def n_features(self) -> int:

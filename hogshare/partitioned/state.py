@@ -116,10 +116,6 @@ class Average:
     coef: Any = 0.0
     intercept: Any = 0.0
 
-    def wants(self, t: float) -> bool:
-        """Return whether the mean includes a quantum that starts after `t` rows."""
-        return bool(self.begins) and t >= self.begins
-
     def with_push(self, copy: Model, rows: int) -> Average:
         """Return the mean after including the iterates of a quantum.
 
@@ -294,7 +290,7 @@ def _with_change(
         model = Model(coef, intercept, model.t)
     average = state.average
     if copy.average_coef is not None:
-        average = average.with_push(copy, rows)
+        average = average.with_push(copy, push.averaged)
     return replace(state, model=replace(model, t=into.t + rows), average=average)
 
 
