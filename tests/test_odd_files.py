@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hogshare
 from hogshare import datasets
 from hogshare.cli import fit
 from hogshare.cli.main import main
@@ -676,6 +677,15 @@ def test_labels_that_are_only_compared_may_be_missing(capsys, rows, told):
     code, out, err = run(capsys, "predict", "m.npz", "test.csv")
     assert code == 0 and len(out.split()) == 2, err
     assert told in err
+
+
+def test_labels_are_not_compared_with_several_targets(capsys):
+    rows = np.eye(4)
+    hogshare.save(hogshare.Ridge().fit(rows, np.ones((4, 2))), "m.npz")
+    Path("test.svm").write_bytes(b"1 1:1\n1 4:1\n")
+    code, out, err = run(capsys, "predict", "m.npz", "test.svm")
+    assert code == 0 and len(out.splitlines()) == 2, err
+    assert "are not compared: the model predicts 2 columns, and a file has one" in err
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])

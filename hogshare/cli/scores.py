@@ -22,6 +22,10 @@ class Score:
         if not self.known or y is None:
             self.known = False
             return
+        if predicted.ndim > 1:
+            self.why = f"the model predicts {predicted.shape[1]} columns, and a file has one"
+            self.known = False
+            return
         numbers = y.dtype.kind in "iufb"
         wanted = self.classes is None or self.classes.dtype.kind in "iufb"
         if label_tasks.missing(y).size:
