@@ -11,7 +11,6 @@ that tasks have retained are freed with the `Shelf` (the store of the caller's o
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections import deque
@@ -67,7 +66,7 @@ class Data:
         """Number of rows of all partitions."""
         return int(self.parts.bounds[-1])
 
-    @functools.cached_property
+    @property
     def with_rows(self) -> list[int]:
         """Numbers of the partitions that have rows; all partitions before rows are counted."""
         if not self.n_rows:
