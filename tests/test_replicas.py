@@ -459,7 +459,8 @@ def test_factors_are_averaged_too():
 def test_estimators_take_it():
     made = SGDClassifier(n_jobs=3, runtime="threads", plane=Replicas("ring"), random_state=0)
     assert made.fit(X, Y).score(X, Y) > 0.9
-    assert made.report_.reduces.whole_share == 1.0
+    # a worker may have begun one more round when the others leave at the criterion
+    assert made.report_.reduces.whole_share > 0.99
     assert SGDClassifier(n_jobs=2, plane="replicas", runtime="threads").fit(X, Y).score(X, Y) > 0.9
 
 

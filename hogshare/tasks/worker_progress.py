@@ -35,9 +35,10 @@ class WorkerProgress:
         """Return a table in which only `workers` can be in the run; barriers ignore the others."""
         if len(workers) == len(self):  # as a rule, and then a copy would take longer than the rest
             return self.table
-        others = [me for me in np.flatnonzero(self.table.in_run).tolist() if me not in workers]
         array = self._array.copy()
-        array[others, layout.T_STATE] = layout.DONE
+        for me in np.flatnonzero(self.table.in_run).tolist():
+            if me not in workers:
+                worker_life.apply(array[me], worker_life.LEAVE)
         return ProgressTable(array)
 
     def __len__(self) -> int:

@@ -133,6 +133,10 @@ def message_of(copied, single=False):
         address(schedule, mail, me, ticket)
         schedule.table[me, layout.T_ROWS] += end - first
 
+    # Numba names a function's code by its name and by a number that counts within a process. So two
+    # cached kernels may have one symbol for two helpers, and a process that loads both kernels
+    # would call one helper for both.
+    compute_message.__qualname__ = f"compute_message_copied_{copied}_single_{single}"
     return helper(compute_message)
 
 
