@@ -134,13 +134,13 @@ def _sums(model: Any, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
     the sum of squares about the mean, and the sum of squared errors.
     """
     # not at the top, where it would load the solver
-    from hogshare.partitioned.partition_blocks import targets_of, weights_of
+    from hogshare.partitioned.partition_blocks import row_weights_of, targets_of
 
     n_rows = X.shape[0]
     y = targets_of(y, n_rows)
     weight = np.ones(n_rows)
     if sample_weight is not None:
-        weight = weights_of(sample_weight, X, np.float64)
+        weight = row_weights_of(sample_weight, X, np.float64)
     found = _call(model, "predict", X, y[:0])
     y, found = (one if one.ndim > 1 else one[:, np.newaxis] for one in (y, found))
     if found.shape != y.shape:

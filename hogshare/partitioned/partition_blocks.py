@@ -103,7 +103,7 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
         y = targets_of(y, X.shape[0])
     weight = None
     if sample_weight is not None:
-        weight = weights_of(sample_weight, X, X.dtype)
+        weight = row_weights_of(sample_weight, X, X.dtype)
     return X, y, weight, columns
 
 
@@ -126,7 +126,7 @@ def targets_of(y: Any, n_rows: int) -> np.ndarray:
     return y
 
 
-def weights_of(sample_weight: Any, X: Any, dtype: Any) -> np.ndarray:
+def row_weights_of(sample_weight: Any, X: Any, dtype: Any) -> np.ndarray:
     """Check a partition's weights, and return them; all may be zero.
 
     Raises ValueError for the reasons of `row_weights`.

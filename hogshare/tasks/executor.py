@@ -109,7 +109,7 @@ def unreadable(number: int, error: BaseException | None) -> TaskOutcome:
     """Return the outcome of a task whose value the caller cannot unpickle."""
     assert error is not None
     why = f"what the task returned cannot be unpickled by the caller: {line_of(error)}"
-    return TaskOutcome.failed(number, why)
+    return TaskOutcome.failed(number, why, is_delivered=True)
 
 
 def bytes_with(task: Task, values: Iterable[Any]) -> int:

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -114,14 +114,16 @@ class TaskOutcome:
     is_delivered: bool = True
 
     @classmethod
-    def failed(cls, number: int, line: str, seconds: float = 0.0) -> TaskOutcome:
-        """Return the outcome of a task that was perhaps not delivered; `line` is the reason."""
-        return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"), is_delivered=False)
+    def failed(
+        cls, number: int, line: str, seconds: float = 0.0, is_delivered: bool = False
+    ) -> TaskOutcome:
+        """Return the outcome of a task that failed on its way; `line` is the reason."""
+        return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"), is_delivered)
 
     def unsent(self, error: BaseException) -> TaskOutcome:
         """Return a failed outcome, to send in place of this outcome, whose value cannot be sent."""
         line = f"what the task returned cannot be sent: {line_of(error)}"
-        return replace(TaskOutcome.failed(self.number, line, self.seconds), is_delivered=True)
+        return TaskOutcome.failed(self.number, line, self.seconds, is_delivered=True)
 
 
 @dataclass

@@ -207,7 +207,7 @@ class Replicas(Plane):
     @property
     def waits_for_rounds(self) -> bool:  # type: ignore[override]
         """Whether a worker waits for messages of its round."""
-        return self.sync != "async"
+        return not self.goes_on
 
     @property
     def checkpointed(self) -> tuple[str, ...]:  # type: ignore[override]
